@@ -1,0 +1,1 @@
+"""THE DOOR: commands in, queries out, over HTTP."""

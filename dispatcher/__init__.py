@@ -1,0 +1,1 @@
+"""WHO AND WHAT NEXT: runs and worker reports in; hand-outs, retries and outcomes out. Pure."""

@@ -1,0 +1,1 @@
+"""A PROCESS: settings, composition and the server's commands."""

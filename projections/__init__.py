@@ -1,0 +1,1 @@
+"""WHAT PEOPLE ASK: events in, rows out."""

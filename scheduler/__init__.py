@@ -1,0 +1,1 @@
+"""WHEN: schedule changes and time in; runs and skipped occurrences out. Pure."""

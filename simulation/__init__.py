@@ -1,0 +1,1 @@
+"""THE WHOLE under a seed: simulated log, clock, workers and faults."""
