@@ -1,0 +1,130 @@
+# Everything a person does with this repository. `make` alone tells what there is.
+#
+# Python 3.11 or newer and make are enough: the first target that needs packages installs them into .venv,
+# exactly those that the lock files name, and a stamp remembers it until a lock or a pyproject changes.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# The interpreter that makes .venv. Named by hand (`make setup PYTHON=python3.12`) or the first that is new enough.
+PYTHON ?=
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed-dev
+DISTRIBUTIONS := pyproject.toml sdk/pyproject.toml
+
+# What it takes to run Tidewheel: the small lock, unless the large one is installed already.
+READY_TO_RUN = $(if $(wildcard $(DEV_STAMP)),$(DEV_STAMP),$(RUN_STAMP))
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Two workers: tests that start processes fight for cores beyond that. One file's tests stay on one worker, as they share servers.
+IN_PARALLEL := -n 2 --dist loadfile
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-options --no-header --annotation-style line
+ARGS ?=
+ONLY ?=
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---------------------------------------------------------------------------------------------- running it
+
+.PHONY: demo
+demo: $(READY_TO_RUN) ## Run Tidewheel with example schedules, everything in one process; sets itself up
+	@$(BIN)/tidewheel dev --demo $(ARGS)
+
+.PHONY: dev
+dev: $(READY_TO_RUN) ## Run an empty Tidewheel on the embedded log (ARGS="--port 9000" passes options)
+	@$(BIN)/tidewheel dev $(ARGS)
+
+.PHONY: setup
+setup: $(DEV_STAMP) ## Make .venv with everything that running, checking and testing need (PYTHON= picks the interpreter)
+
+# ------------------------------------------------------------------------------------------------ checking
+
+.PHONY: check
+check: lint ## Format, lint, types, imports and the fast tests: under a minute, before every commit
+	@$(BIN)/pytest -q $(IN_PARALLEL) -m "not slow"
+
+.PHONY: test
+test: lint verify ## Everything: all that check does, and the whole test tree with acceptance and kill tests
+	@$(BIN)/pytest $(IN_PARALLEL) $(ARGS)
+
+.PHONY: lint
+lint: $(DEV_STAMP)
+	@$(BIN)/ruff format --quiet --check --diff .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+.PHONY: sim
+sim: $(DEV_STAMP) ## Run the simulation: the whole system under seeded faults (ARGS passes pytest options)
+	@if compgen -G 'tests/simulation/test_*.py' >/dev/null; then $(BIN)/pytest tests/simulation $(ARGS); \
+	 else echo 'There is no tests/simulation yet: nothing was simulated.' >&2; exit 1; fi
+
+.PHONY: acceptance
+acceptance: $(DEV_STAMP) ## Run the acceptance tests: a real process, used as a person uses it
+	@if compgen -G 'tests/acceptance/test_*.py' >/dev/null; then $(BIN)/pytest tests/acceptance $(ARGS); \
+	 else echo 'There is no tests/acceptance yet: nothing was accepted.' >&2; exit 1; fi
+
+.PHONY: bench
+bench: $(DEV_STAMP) ## Run the benchmarks one after another (ONLY=occurrences runs one)
+	@$(BIN)/python -m bench $(ONLY)
+
+.PHONY: docs
+docs: $(DEV_STAMP) ## Check that every link between the documents leads somewhere
+	@$(BIN)/pytest -q tests/house/test_documents.py
+
+# ------------------------------------------------------------------------------------------------- changing
+
+.PHONY: format
+format: $(DEV_STAMP) ## Format the code and mend what ruff can mend by itself
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+.PHONY: generate
+generate: $(DEV_STAMP) ## Write the published schemas and all that is generated from them
+	@$(BIN)/python -m schemas.generate
+
+.PHONY: verify
+verify: $(DEV_STAMP) ## Check that what is generated is fresh and breaks no older reader
+	@$(BIN)/python -m schemas.generate --check
+
+.PHONY: lock
+lock: $(DEV_STAMP) ## Write both lock files anew from the .in files (ARGS=--upgrade takes newer versions)
+	@$(COMPILE) $(ARGS) --output-file requirements.txt requirements.in
+	@$(COMPILE) $(ARGS) --output-file requirements-dev.txt requirements-dev.in
+
+# ------------------------------------------------------------------------------------------------ installing
+
+$(VENV)/pyvenv.cfg:
+	@python=""; \
+	for candidate in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo 'Tidewheel needs Python 3.11 or newer; $(or $(PYTHON),python3) is older or missing.' >&2; \
+	  echo 'Install one, or name it: make setup PYTHON=/path/to/python3.12' >&2; exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$($$python --version)"; \
+	"$$python" -m venv $(VENV) || { rm -rf $(VENV); echo 'On Debian the package python3-venv is needed too.' >&2; exit 1; }
+
+$(RUN_STAMP): requirements.txt $(DISTRIBUTIONS) | $(VENV)/pyvenv.cfg
+	@echo 'Installing what Tidewheel needs to run'
+	@$(PIP) install --quiet --require-hashes -r requirements.txt
+	@$(MAKE) distributions
+	@touch $@
+
+$(DEV_STAMP): requirements-dev.txt $(DISTRIBUTIONS) | $(VENV)/pyvenv.cfg
+	@echo 'Installing what Tidewheel needs to run and to be tested'
+	@$(PIP) install --quiet --require-hashes -r requirements-dev.txt
+	@$(MAKE) distributions
+	@touch $@
+
+# Editable and offline: the build backend stands in the lock, so nothing is fetched that has no hash.
+.PHONY: distributions
+distributions:
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sdk --editable .
