@@ -1,0 +1,29 @@
+"""What holds for every test: which are slow, and how properties are searched."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+# Folders whose tests start processes or live through hours of simulated time. `make check` leaves them out.
+SLOW = {"acceptance", "kill", "simulation"}
+
+# No deadline and no complaint about slowness: a busy machine refutes no property.
+# CI searches the same examples every time, so that what lands does not depend on luck; people search new ones.
+settings.register_profile(
+    "tidewheel",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tidewheel")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what lives in a slow folder."""
+    for item in items:
+        if SLOW & set(item.path.relative_to(TESTS).parts):
+            item.add_marker(pytest.mark.slow)
