@@ -1,0 +1,166 @@
+"""The log port: partitioned, ordered, transactional.
+
+What an adapter promises, and the conformance suite checks for each of them:
+
+- Within a partition, offsets strictly increase (gaps are allowed) and append times never decrease.
+- A reader sees only committed records, in order, each once; a transaction's records become visible all together
+  or never. Reads are bounded by records and bytes (one record is always delivered, however large).
+- `open_producer` fences every earlier producer of the same transactional id, also one in another process: whatever
+  the predecessor had not committed is never seen, and its next call raises `Fenced`.
+- What `commit` or `append` returned for survives kill -9 of the process.
+- Positions committed with a transaction are the ones `committed` answers afterwards.
+- Retention and compaction follow the topic table. A compacted topic always keeps the last record of each key that
+  is not a tombstone. A reader whose position was trimmed away gets `OffsetOutOfRange`, never a silent gap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from runtime.record import Outgoing, Record, TopicPartition
+    from schemas.topics import TopicSpec
+
+
+class LogError(Exception):
+    """The log could not do what was asked."""
+
+
+class Fenced(LogError):
+    """Another producer with the same transactional id has taken over: this one must stop, and must not retry."""
+
+
+class UnknownTopic(LogError):
+    """The topic or partition does not exist."""
+
+
+class OffsetOutOfRange(LogError):
+    """Records between the asked position and the oldest kept one are gone."""
+
+
+class Receipt(Protocol):
+    """What a commit says: where each sent record stands, in the order of sending, and the latest append time."""
+
+    offsets: Sequence[int]
+    appended_at: datetime
+
+
+class Producer(Protocol):
+    """One transactional writer. Calls from one thread; `begin`, `send`…, `commit` or `abort`."""
+
+    epoch: int
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        ...
+
+    def send(self, records: Iterable[Outgoing]) -> None:
+        """Add records to the open transaction."""
+        ...
+
+    def flush(self) -> None:
+        """Return when everything sent so far has been received by the log (still uncommitted)."""
+        ...
+
+    def commit(self, positions: Mapping[TopicPartition, int]) -> Receipt:
+        """Make everything sent visible together with the next positions to read; `Fenced` when taken over."""
+        ...
+
+    def abort(self) -> None:
+        """Drop everything sent since `begin`."""
+        ...
+
+    def close(self) -> None:
+        """Abort what is open and release the writer; idempotent."""
+        ...
+
+
+class Reader(Protocol):
+    """Reads assigned partitions from given positions. Calls from one thread, except `wake`."""
+
+    def poll(self, *, records_max: int, bytes_max: int, timeout: float) -> list[Record]:
+        """The next records of any assigned partitions, oldest first within each; [] after `timeout` seconds or `wake`.
+
+        Partitions take turns: a busy one does not starve the others.
+        """
+        ...
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Add partitions (or move present ones) to the given next offsets."""
+        ...
+
+    def unassign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Stop reading partitions."""
+        ...
+
+    def position(self, partition: TopicPartition) -> int:
+        """The next offset that `poll` would deliver from."""
+        ...
+
+    def wake(self) -> None:
+        """Make a waiting `poll` return at once; from any thread."""
+        ...
+
+    def close(self) -> None:
+        """Release the reader; idempotent."""
+        ...
+
+
+class Log(Protocol):
+    """A log. `cluster_id` names this one and no other; `topic_id` this incarnation of a topic."""
+
+    cluster_id: str
+
+    def create(self, specs: Mapping[TopicSpec, int]) -> None:
+        """Create topics with their partition counts; those that exist with the same count are left as they are.
+
+        LogError names a topic that exists with another count.
+        """
+        ...
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions; `UnknownTopic` when it does not exist."""
+        ...
+
+    def topics(self) -> Mapping[str, TopicSpec]:
+        """Every topic there is."""
+        ...
+
+    def topic_id(self, topic: str) -> str:
+        """Changes when a topic is deleted and created again."""
+        ...
+
+    def begin_offset(self, partition: TopicPartition) -> int:
+        """The oldest position that can be read from."""
+        ...
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        """One past the last committed record."""
+        ...
+
+    def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """The next positions a group committed; absent ones were never committed."""
+        ...
+
+    def open_reader(self, positions: Mapping[TopicPartition, int]) -> Reader:
+        """A reader of the given partitions from the given next offsets."""
+        ...
+
+    def open_producer(self, transactional_id: str, *, group: str) -> Producer:
+        """The one transactional writer of that id from now on; its positions belong to `group`."""
+        ...
+
+    def append(self, records: Iterable[Outgoing]) -> Receipt:
+        """Append without a transaction; returns when the records are durable. Safe from any thread."""
+        ...
+
+    def maintain(self) -> None:
+        """One bounded step of retention and compaction; called now and then by whoever runs the process."""
+        ...
+
+    def close(self) -> None:
+        """Release the log; idempotent."""
+        ...

@@ -1,0 +1,136 @@
+"""What a core is to the runtime: a pure state machine over the keys of one partition.
+
+    load(key, rows)                        -> state        the state as stored; a new one where there are no rows
+    decide(state, input, moment, shared)   -> facts        what follows from an input, now; nothing is changed
+    evolve(state, fact)                    -> state        what a fact makes of a state; needs no moment
+    wakeup(state)                          -> Wakeup       when this key wants to be asked again
+    route(state, fact)                     -> outputs      where a fact is published, given the state before it
+    save(key, state, rows)                                 writes what evolve changed
+
+`decide` takes one small step: the shell evolves its facts and asks again while `wakeup` is due, so a step never has
+to imagine what its own facts will have done. A fact evolves the key that `key_of` names: its own, or PARTITION, the
+key under which a partition keeps what all its keys share; `shared` is that state.
+
+A state may keep rows of its own (children) in `rows`, which holds one key's ordered bytes as the running batch sees
+them: reading them in `decide` is reading state; writing them happens in `evolve` and `save` only. When a batch fails
+its rows and states are dropped together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from runtime.record import Record
+    from schemas.facts import Fact
+
+PARTITION = b""  # the key of what all keys of a partition share: adopted catalog, recovery, tz version
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a decision may know besides state and input.
+
+    `now` never goes back within a partition. `read_until` is the latest instant at which the end of the evidence
+    (`attempts`) was asked for that has since been read. `entropy` is 16 random bytes, one draw a batch, kept in the
+    decision record.
+    """
+
+    now: datetime
+    read_until: datetime
+    entropy: bytes = bytes(16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wakeup:
+    """When a key wants to be asked again: `at` against `now`, `on_evidence_at` against `read_until`."""
+
+    at: datetime | None = None
+    on_evidence_at: datetime | None = None
+
+
+NEVER = Wakeup()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Woken:
+    """The input that a due wakeup becomes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where a fact goes. `partition` None: by murmur2 of `key`. `tombstone` deletes `key` on a compacted topic."""
+
+    topic: str
+    key: str
+    fact: Fact
+    partition: int | None = None
+    tombstone: bool = False
+
+
+class Rows(Protocol):
+    """The ordered bytes of one key, as the running batch sees them."""
+
+    def get(self, row: bytes) -> bytes | None:
+        """One row."""
+        ...
+
+    def put(self, row: bytes, value: bytes) -> None:
+        """Write one row."""
+        ...
+
+    def delete(self, row: bytes) -> None:
+        """Remove one row; absent is fine."""
+        ...
+
+    def scan(self, start: bytes = b"", end: bytes | None = None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """Rows with start <= row < end in byte order."""
+        ...
+
+
+class Core(Protocol[S]):
+    """A role's decisions. One instance serves one partition; it keeps no state of its own."""
+
+    role: str
+
+    def read(self, record: Record) -> tuple[bytes, Any] | None:
+        """The key and input of a record; None for one that is not for us; raises `Refused` for a poison record."""
+        ...
+
+    def load(self, key: bytes, rows: Rows) -> S:
+        """The state of a key."""
+        ...
+
+    def save(self, key: bytes, state: S, rows: Rows) -> None:
+        """Write what changed since `load` or the last `save`."""
+        ...
+
+    def decide(self, state: S, input_: Any, moment: Moment, shared: S) -> Sequence[Fact]:
+        """The facts that follow from one input. A refusal is a fact too."""
+        ...
+
+    def key_of(self, fact: Fact) -> bytes:
+        """The key that a fact evolves."""
+        ...
+
+    def evolve(self, state: S, fact: Fact) -> S:
+        """The state after a fact."""
+        ...
+
+    def wakeup(self, state: S) -> Wakeup:
+        """When the key wants to be asked again."""
+        ...
+
+    def route(self, state: S, fact: Fact) -> Sequence[Output]:
+        """Where the fact is published; `state` is the one before it."""
+        ...
+
+    def refuse(self, record: Record, faults: Sequence[Any], moment: Moment) -> Sequence[Fact]:
+        """The facts that say a record was refused: a rejection, and an answer when one was asked for."""
+        ...

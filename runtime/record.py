@@ -1,0 +1,53 @@
+"""A record of the log, and what is sent to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Headers = tuple[tuple[str, bytes], ...]
+
+SEQUENCE_HEADER = "tw-seq"  # `<role>-<partition>-<sequence>` of the transaction that wrote the record
+REPLY_HEADER = "tw-reply-to"  # partition of `replies` on which a command wants its answer
+ORIGIN_HEADER = "tw-origin"  # `<topic>-<partition>-<offset>` where a forwarded record first stood
+
+
+class TopicPartition(NamedTuple):
+    """One ordered sequence of records."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as read. `offset` grows within a partition, not always by one; `appended_at` never decreases there."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    appended_at: datetime
+
+    def header(self, name: str) -> bytes | None:
+        """The first header of that name."""
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to be sent. `value` None is a tombstone on a compacted topic."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()

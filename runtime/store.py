@@ -1,0 +1,44 @@
+"""The store port: ordered bytes of one partition, changed by atomic batches.
+
+An adapter promises: a batch is applied whole or not at all, also over kill -9; reads see every applied batch;
+`scan` walks in byte order; after `open` returns, no other process can write. A store that cannot be read
+(checksum, missing file) raises `StoreCorrupt` at `open` or at the read, never returns wrong bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class StoreCorrupt(Exception):
+    """The store cannot be trusted: set it aside and rebuild it from the changelog."""
+
+
+class Store(Protocol):
+    """Ordered bytes -> bytes."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of `key`."""
+        ...
+
+    def scan(self, start: bytes, end: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """Entries with start <= key < end (None: to the last), ascending, or descending when `reverse`.
+
+        The iterator sees the store as it was when the scan began.
+        """
+        ...
+
+    def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Write all changes (None deletes) atomically."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything."""
+        ...
+
+    def close(self) -> None:
+        """Release the store; idempotent."""
+        ...

@@ -1,0 +1,621 @@
+"""What happened: the facts that Tidewheel publishes.
+
+Frozen dataclasses, because the cores build thousands a second and because an event, once written, is never
+changed. Each names its CloudEvents type and its subject. Fields may be added with a default, never renamed,
+removed or given another meaning: that is a new version of the type.
+
+A field at its default is absent on the wire, so adding one changes neither the bytes nor the ids of old facts.
+The annotations are read at run time by the codec: what they name is imported for real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from schemas.faults import Fault
+
+
+class Cause(StrEnum):
+    """Why a run exists."""
+
+    SCHEDULE = "schedule"
+    CATCH_UP = "catch_up"
+    BACKFILL = "backfill"
+    MANUAL = "manual"
+    DEPENDENCY = "dependency"
+    RERUN = "rerun"
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    DEAD_LETTERED = "dead_lettered"
+    EXPIRED = "expired"
+
+
+class AttemptOutcome(StrEnum):
+    """How one attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    LEASE_EXPIRED = "lease_expired"
+    INTERRUPTED = "interrupted"
+    LOST = "lost"
+
+
+class SkipReason(StrEnum):
+    """Why an occurrence has no run. `gap` and `fold` are local readings a DST policy dropped; they are not due."""
+
+    PAUSED = "paused"
+    OVERLAP = "overlap"
+    CATCH_UP = "catch_up"
+    EXCLUDED = "excluded"
+    FROZEN = "frozen"
+    CAP = "cap"
+    ENDED = "ended"
+    REQUESTED = "requested"
+    UPSTREAM = "upstream"
+    CYCLE = "cycle"
+    NO_JOB = "no_job"
+    GAP = "gap"
+    FOLD = "fold"
+
+
+class DeferReason(StrEnum):
+    """Why a due occurrence is still waiting for its decision."""
+
+    BUFFERED = "buffered"
+    WAITING = "waiting"
+    PACED = "paced"
+    JITTER = "jitter"
+
+
+class RunDeferReason(StrEnum):
+    """Why a created run is still waiting for a worker."""
+
+    NO_QUEUE = "no_queue"
+    NO_WORKER = "no_worker"
+    NO_TASK = "no_task"
+    CONCURRENCY = "concurrency"
+    QUOTA = "quota"
+    RATE = "rate"
+    RETRY_BUDGET = "retry_budget"
+    BREAKER = "breaker"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorInfo:
+    """What a failed attempt said. `type` is at most 256 characters, `message` at most 4,096."""
+
+    type: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NominalRange:
+    """Occurrences in [from, to), `count` of them."""
+
+    from_: datetime
+    to: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where a record stood."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """When a failed attempt is tried again."""
+
+    max_attempts: int
+    initial: timedelta
+    factor: float
+    max: timedelta
+    jitter: str
+    never_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSnapshot:
+    """The whole job as it was when the run was created: nothing that changes later changes a run."""
+
+    queue: str
+    target: Mapping[str, Any]
+    payload: Mapping[str, Any]
+    priority: str
+    timeout: timedelta
+    deadline: timedelta
+    lease: timedelta
+    retry: RetryPolicy
+    name: str | None = None
+    version: int | None = None
+
+
+class Fact:
+    """A published fact. Subclasses are frozen dataclasses with a TYPE and a subject."""
+
+    __slots__ = ()
+    TYPE: ClassVar[str]
+
+    @property
+    def subject(self) -> str:
+        """What the fact is about; also the key of its record."""
+        raise NotImplementedError
+
+
+class _OfSchedule(Fact):
+    """A fact whose subject is the schedule that stands in its `tenant` and `schedule` fields."""
+
+    __slots__ = ()
+    tenant: str
+    schedule: str
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.schedule}"
+
+
+class _OfPartition(Fact):
+    """A fact about one partition of a role; key and subject are `_/<role>-<partition>`."""
+
+    __slots__ = ()
+    role: str
+    partition: int
+
+    @property
+    def subject(self) -> str:
+        return f"_/{self.role}-{self.partition}"
+
+
+# --- schedules ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleAccepted(_OfSchedule):
+    """A version of a schedule came into force at `effective_at`: later nominal instants follow `definition`."""
+
+    TYPE: ClassVar[str] = "tidewheel.schedule.accepted.v1"
+    tenant: str
+    schedule: str
+    version: int
+    definition: Mapping[str, Any]
+    effective_at: datetime
+    accepted_at: datetime
+    created: bool
+    words: str
+    next: tuple[datetime, ...]
+    tz_version: str
+    source_version: int | None = None
+    warnings: tuple[str, ...] = ()
+    command_id: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulePaused(_OfSchedule):
+    """From `effective_at` on, occurrences are skipped at their time and do not come back."""
+
+    TYPE: ClassVar[str] = "tidewheel.schedule.paused.v1"
+    tenant: str
+    schedule: str
+    version: int
+    effective_at: datetime
+    accepted_at: datetime
+    note: str = ""
+    by: str = ""
+    command_id: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleResumed(_OfSchedule):
+    """From `effective_at` on, occurrences have runs again."""
+
+    TYPE: ClassVar[str] = "tidewheel.schedule.resumed.v1"
+    tenant: str
+    schedule: str
+    version: int
+    effective_at: datetime
+    accepted_at: datetime
+    note: str = ""
+    by: str = ""
+    command_id: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleDeleted(_OfSchedule):
+    """No occurrence after `effective_at`; queued and running runs finish unless `runs` is `cancel`."""
+
+    TYPE: ClassVar[str] = "tidewheel.schedule.deleted.v1"
+    tenant: str
+    schedule: str
+    version: int
+    effective_at: datetime
+    accepted_at: datetime
+    runs: str = "keep"
+    by: str = ""
+    command_id: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRejected(Fact):
+    """A command or record was refused; nothing of it took effect. `position` is where it stood."""
+
+    TYPE: ClassVar[str] = "tidewheel.command.rejected.v1"
+    tenant: str
+    name: str
+    reason: str
+    faults: tuple[Fault, ...]
+    position: Position
+    rejected_at: datetime
+    command_id: str = ""
+    command_type: str = ""
+    source: str = ""
+    raw: str | None = None  # the head of an unreadable record, base64, at most 1 KiB before encoding
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.name}"
+
+
+# --- reference definitions ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogEntry(Fact):
+    """The current version of a reference definition; `definition` None says that it was deleted."""
+
+    TYPE: ClassVar[str] = "tidewheel.catalog.entry.v1"
+    kind: str
+    tenant: str
+    name: str
+    version: int
+    changed_at: datetime
+    definition: Mapping[str, Any] | None = None
+    command_id: str = ""
+    source: str = ""
+
+    @property
+    def subject(self) -> str:
+        return f"{self.kind}/{self.tenant}/{self.name}"
+
+
+# --- occurrences --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccurrenceSkipped(_OfSchedule):
+    """One occurrence (`nominal_time`) or several (`range`) will have no run, and why.
+
+    `local_time` without `nominal_time` is a local reading that a DST policy dropped; it is not counted as due.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.occurrence.skipped.v1"
+    tenant: str
+    schedule: str
+    version: int
+    reason: SkipReason
+    decided_at: datetime
+    rule: str
+    tz_version: str
+    nominal_time: datetime | None = None
+    range: NominalRange | None = None
+    local_time: str | None = None
+    blocked_by: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccurrenceDeferred(_OfSchedule):
+    """A due occurrence waits for its decision."""
+
+    TYPE: ClassVar[str] = "tidewheel.occurrence.deferred.v1"
+    tenant: str
+    schedule: str
+    version: int
+    nominal_time: datetime
+    reason: DeferReason
+    decided_at: datetime
+    until: datetime | None = None
+    blocked_by: str | None = None
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCreated(_OfSchedule):
+    """A run exists. `due_at` is when it should start, `deadline_at` when it ends `expired` at the latest.
+
+    `interval_from` is the nominal instant before this one, so [interval_from, nominal_time) is the data interval.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.run.created.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    version: int
+    cause: Cause
+    created_at: datetime
+    due_at: datetime
+    deadline_at: datetime
+    shard: int
+    job: JobSnapshot
+    rule: str
+    tz_version: str
+    nominal_time: datetime | None = None
+    interval_from: datetime | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    of: str | None = None
+    command_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDeferred(_OfSchedule):
+    """A created run waits for a worker since `since`, and why."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.deferred.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    reason: RunDeferReason
+    since: datetime
+    decided_at: datetime
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRetryScheduled(_OfSchedule):
+    """Attempt number `attempt` will be handed out not before `retry_at`."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.retry_scheduled.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    attempt: int
+    retry_at: datetime
+    decided_at: datetime
+    error: ErrorInfo | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCancelRequested(_OfSchedule):
+    """Someone asked for the run to end. Written behind `run.created` in the same partition of `runs`."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.cancel_requested.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    requested_at: datetime
+    queue: str
+    shard: int
+    by: str = ""
+    note: str = ""
+    command_id: str = ""
+    source: str = ""
+    reply_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished(_OfSchedule):
+    """A run reached its one terminal outcome. `repeat` marks the answer to an inquiry: same id, no result."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.finished.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    version: int
+    cause: Cause
+    outcome: Outcome
+    attempts: int
+    created_at: datetime
+    finished_at: datetime
+    nominal_time: datetime | None = None
+    started_at: datetime | None = None
+    result: Any = None
+    error: ErrorInfo | None = None
+    of: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    repeat: bool = False
+    known_id: str = field(default="", metadata={"wire": False})  # the event id that a repeat goes by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter(_OfSchedule):
+    """A run given up, whole, so that it can be looked at and redriven."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.dead_lettered.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    run: RunCreated
+    attempts: int
+    finished_at: datetime
+    error: ErrorInfo | None = None
+
+
+# --- attempts -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStarted(_OfSchedule):
+    """A worker says that user code began. `started_at` is the owner's instant of reading the report."""
+
+    TYPE: ClassVar[str] = "tidewheel.attempt.started.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    attempt: int
+    worker: str
+    incarnation: str
+    handout: int
+    handed_out_at: datetime
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFinished(_OfSchedule):
+    """An attempt ended. `counted` says whether it used up one of the run's attempts."""
+
+    TYPE: ClassVar[str] = "tidewheel.attempt.finished.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    attempt: int
+    outcome: AttemptOutcome
+    worker: str
+    incarnation: str
+    handout: int
+    handed_out_at: datetime
+    finished_at: datetime
+    counted: bool = True
+    started_at: datetime | None = None
+    error: ErrorInfo | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptDuplicate(_OfSchedule):
+    """A report about a hand-out that no longer counts; it changed nothing."""
+
+    TYPE: ClassVar[str] = "tidewheel.attempt.duplicate.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    worker: str
+    incarnation: str
+    handout: int
+    reported: str
+    received_at: datetime
+    attempt: int | None = None
+
+
+# --- facts of a partition -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryStarted(_OfPartition):
+    """Occurrences older than their grace were met: until the partition has reached `to`, age is measured against it."""
+
+    TYPE: ClassVar[str] = "tidewheel.recovery.started.v1"
+    role: str
+    partition: int
+    from_: datetime
+    to: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryFinished(_OfPartition):
+    """Every occurrence up to `to` has its decision."""
+
+    TYPE: ClassVar[str] = "tidewheel.recovery.finished.v1"
+    role: str
+    partition: int
+    from_: datetime
+    to: datetime
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogAdopted(_OfPartition):
+    """The partition uses the catalog up to and including `offset`; `entries` are what changed."""
+
+    TYPE: ClassVar[str] = "tidewheel.catalog.adopted.v1"
+    role: str
+    partition: int
+    offset: int
+    adopted_at: datetime
+    entries: tuple[CatalogEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TzAdopted(_OfPartition):
+    """Undecided occurrences follow tz database `version` from now on."""
+
+    TYPE: ClassVar[str] = "tidewheel.tz.adopted.v1"
+    role: str
+    partition: int
+    version: str
+    adopted_at: datetime
+    previous: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockHeld(_OfPartition):
+    """The wall clock cannot be believed: nothing is decided by time until it is released."""
+
+    TYPE: ClassVar[str] = "tidewheel.clock.held.v1"
+    role: str
+    partition: int
+    mark: datetime
+    wall: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockReleased(_OfPartition):
+    """The wall clock is believed again, and why."""
+
+    TYPE: ClassVar[str] = "tidewheel.clock.released.v1"
+    role: str
+    partition: int
+    mark: datetime
+    wall: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryTrimmed(_OfPartition):
+    """Decisions before `until` are no longer kept."""
+
+    TYPE: ClassVar[str] = "tidewheel.history.trimmed.v1"
+    role: str
+    partition: int
+    until: datetime
+
+
+FACTS: tuple[type[Fact], ...] = (
+    ScheduleAccepted,
+    SchedulePaused,
+    ScheduleResumed,
+    ScheduleDeleted,
+    CommandRejected,
+    CatalogEntry,
+    OccurrenceSkipped,
+    OccurrenceDeferred,
+    RunCreated,
+    RunDeferred,
+    RunRetryScheduled,
+    RunCancelRequested,
+    RunFinished,
+    DeadLetter,
+    AttemptStarted,
+    AttemptFinished,
+    AttemptDuplicate,
+    RecoveryStarted,
+    RecoveryFinished,
+    CatalogAdopted,
+    TzAdopted,
+    ClockHeld,
+    ClockReleased,
+    HistoryTrimmed,
+)

@@ -1,0 +1,77 @@
+"""Names that are functions of content: run ids, event ids, partitions.
+
+A pure function of what a thing is, never of when or by whom it was written: that is what makes a second
+creation of the same thing recognisable as the same thing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+NAME_LENGTH_MAX = 128
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may name a tenant, schedule, job, queue or calendar."""
+    return NAME.match(text) is not None
+
+
+def occurrence_run_id(schedule: str, nominal: datetime) -> str:
+    """The run id of a scheduled, caught-up or backfilled occurrence."""
+    return f"{schedule}.{nominal:%Y%m%dT%H%M%SZ}"
+
+
+def manual_run_id(tenant: str, schedule: str, source: str, command_id: str) -> str:
+    """The run id of a run asked for by a command; the same command names the same run."""
+    return f"{schedule}.m-{_digest16(tenant, schedule, 'manual', source, command_id, '')}"
+
+
+def schedule_of(run_id: str) -> str:
+    """The schedule that owns a run: what stands before the last dot."""
+    return run_id.rpartition(".")[0]
+
+
+def _digest16(*parts: str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(4, "big"))
+        digest.update(encoded)
+    return digest.hexdigest()[:16]
+
+
+def event_id(type_: str, subject: str, data: bytes) -> str:
+    """The first 128 bits of SHA-256 over type, subject and canonical data (sorted keys, absent for null)."""
+    return hashlib.sha256(b"\0".join((type_.encode(), subject.encode(), data))).hexdigest()[:32]
+
+
+def lease_key(entropy: bytes, shard: str, offset: int) -> str:
+    """The secret that a report must quote: 128 bits that only the owner could have made."""
+    return hashlib.sha256(b"\0".join((entropy, shard.encode(), offset.to_bytes(8, "big")))).hexdigest()[:32]
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """The partition Java's default partitioner gives `key` (murmur2, sign bit cleared, modulo)."""
+    return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
+
+
+def murmur2(data: bytes) -> int:
+    """MurmurHash2, 32 bit, seed 0x9747b28c: the hash of Apache Kafka's Java producer."""
+    m, mask = 0x5BD1E995, 0xFFFFFFFF
+    length = len(data)
+    h = (0x9747B28C ^ length) & mask
+    whole = length & ~3
+    for at in range(0, whole, 4):
+        k = (int.from_bytes(data[at : at + 4], "little") * m) & mask
+        k = ((k ^ (k >> 24)) * m) & mask
+        h = ((h * m) & mask) ^ k
+    if whole < length:
+        h = ((h ^ int.from_bytes(data[whole:], "little")) * m) & mask
+    h = ((h ^ (h >> 13)) * m) & mask
+    return h ^ (h >> 15)

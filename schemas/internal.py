@@ -1,0 +1,128 @@
+"""Records that only Tidewheel's own processes read: versioned and documented, not promised to others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from schemas.facts import ErrorInfo, Fact, RunCreated
+from schemas.faults import Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedLease:
+    """A worker's word that it is done with a lease. `lease` is the opaque lease text of the hand-out."""
+
+    lease: str
+    outcome: str  # succeeded | failed | cancelled | interrupted
+    result: Any = None
+    error: ErrorInfo | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport(Fact):
+    """What a worker says of itself, on `attempts`: one for all its leases.
+
+    `number` grows with each report of an incarnation: an older one's `held` and `slots` are ignored.
+    `read_up_to` is the last hand-out offset the worker has read (-1 none); `held`, `started` are lease texts.
+    `slots` counts free slots at that moment. `inbox` is a partition of `dispatch.<queue>`.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.worker.report.v1"
+    queue: str
+    shard: int
+    worker: str
+    incarnation: str
+    number: int
+    inbox: int
+    read_up_to: int
+    slots: int
+    tasks: tuple[str, ...]
+    held: tuple[str, ...] = ()
+    started: tuple[str, ...] = ()
+    finished: tuple[FinishedLease, ...] = ()
+    draining: bool = False
+    claim_id: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.incarnation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOut(Fact):
+    """The record that gives a run to a worker. Only the named incarnation may act on it."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.handed_out.v1"
+    incarnation: str
+    inbox: int
+    shard: int
+    offset: int
+    lease: str
+    lease_key: str
+    lease_duration: timedelta
+    timeout: timedelta
+    start_by: timedelta
+    attempt: int
+    may_have_run: bool
+    handed_out_at: datetime
+    run: RunCreated
+
+    @property
+    def subject(self) -> str:
+        return self.incarnation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseNotice(Fact):
+    """Tells a worker that leases ended (`ended`: drop them) or should stop (`cancelled`: ask the task)."""
+
+    TYPE: ClassVar[str] = "tidewheel.lease.notice.v1"
+    queue: str
+    incarnation: str
+    inbox: int
+    ended: tuple[str, ...] = ()
+    cancelled: tuple[str, ...] = ()
+    incarnation_ended: bool = False
+    ended_by: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.incarnation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInquired(Fact):
+    """The scheduler asks what became of a run it has no outcome of; carries the run whole."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.inquired.v1"
+    run: RunCreated
+    inquired_at: datetime
+
+    @property
+    def subject(self) -> str:
+        return self.run.subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandAnswered(Fact):
+    """The owner's answer to a command, on the asking node's partition of `replies`.
+
+    `status` is the HTTP status the door gives; `body` what it shows (version, run_id, words, next …).
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.command.answered.v1"
+    command_id: str
+    reply_to: int
+    status: int
+    body: Mapping[str, Any]
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        return self.command_id
+
+
+PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (WorkerReport, HandOut, LeaseNotice, RunInquired, CommandAnswered)
