@@ -125,4 +125,52 @@ class CommandAnswered(Fact):
         return self.command_id
 
 
-PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (WorkerReport, HandOut, LeaseNotice, RunInquired, CommandAnswered)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleVersion(Fact):
+    """One version of a schedule on the compacted topic `versions`: what the audit walks.
+
+    It decides nominal instants in (effective_from, effective_to]; `effective_to` None while it is in force.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.schedule.version.v1"
+    tenant: str
+    schedule: str
+    version: int
+    definition: Mapping[str, Any]
+    effective_from: datetime
+    tz_version: str
+    effective_to: datetime | None = None
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.schedule}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleCurrent(Fact):
+    """The accepted definition of a schedule as it stands, on the compacted topic `schedules`."""
+
+    TYPE: ClassVar[str] = "tidewheel.schedule.current.v1"
+    tenant: str
+    schedule: str
+    version: int
+    state: str  # active | paused
+    definition: Mapping[str, Any]
+    effective_at: datetime
+    changed_at: datetime
+    tz_version: str
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.schedule}"
+
+
+PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
+    WorkerReport,
+    HandOut,
+    LeaseNotice,
+    RunInquired,
+    CommandAnswered,
+    ScheduleVersion,
+    ScheduleCurrent,
+)
