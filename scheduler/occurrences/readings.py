@@ -1,0 +1,218 @@
+"""The wall-clock readings that an expression names, with no zone in sight.
+
+A reading is the number of seconds from 1970-01-01T00:00:00 to a date and time of day as a wall clock shows them; local
+days all have 86,400 of them. What a zone skips or shows twice is the business of `triggers`.
+
+    calendar   which days: one short table for each shape of a month
+    clock      which seconds of a day: named hours x named seconds within an hour
+
+Tables are shared between equal expressions, so 100,000 schedules at 02:00 cost one.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from scheduler.occurrences.days import FEBRUARY, SHORT_MONTHS, Days
+
+DAY = 86_400
+HOUR = 3_600
+HOURS = 24
+DECEMBER = 12
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+MONTHS_SEARCHED_MAX = 41 * 12  # the rarest days there are, such as a fifth Monday of February, come within 40 years
+TABLES_SHARED_MAX = 4_096  # distinct date halves, and distinct times, kept at once: at most some 10 and 30 kB each
+
+
+class Shape(NamedTuple):
+    """The days named in a month of one length and first weekday."""
+
+    days: tuple[int, ...]
+    at_or_after: tuple[int, ...]  # by day of the month, 0 to 32: the first named day from there on, 0 when none
+
+
+class Calendar:
+    """The days that a date half names. Day numbers count from 1970-01-01."""
+
+    __slots__ = ("_days", "_shapes", "every_day")
+
+    def __init__(self, days: Days) -> None:
+        """Tables are filled when a month of their shape is first met: at most 28."""
+        self._days = days
+        self._shapes: dict[tuple[int, int], Shape] = {}
+        self.every_day = days.always()
+
+    def at_or_after(self, day: int) -> int | None:
+        """Return the first named day from `day` on; None when the next 41 years have none."""
+        if self.every_day:
+            return day
+        year, month, number = _civil(day)
+        first = day - number + 1
+        for _ in range(MONTHS_SEARCHED_MAX):
+            length = _length(year, month)
+            if month in self._days.months:
+                found = self._shape(length, first).at_or_after[number]
+                if found:
+                    return first + found - 1
+            first, number = first + length, 1
+            year, month = (year, month + 1) if month < DECEMBER else (year + 1, 1)
+        return None
+
+    def between(self, first_day: int, last_day: int) -> Iterator[int]:
+        """Yield the named days from `first_day` to `last_day`, both included."""
+        if self.every_day:
+            yield from range(first_day, last_day + 1)
+            return
+        for first, shape in self._months(first_day, last_day):
+            for number in shape.days:
+                if first_day <= first + number - 1 <= last_day:
+                    yield first + number - 1
+
+    def count(self, first_day: int, last_day: int) -> int:
+        """Count the named days from `first_day` to `last_day`, both included, a month at a time."""
+        if self.every_day:
+            return max(0, last_day - first_day + 1)
+        return sum(
+            bisect_left(shape.days, last_day - first + 2) - bisect_left(shape.days, first_day - first + 1)
+            for first, shape in self._months(first_day, last_day)
+        )
+
+    def _months(self, first_day: int, last_day: int) -> Iterator[tuple[int, Shape]]:
+        if first_day > last_day:
+            return
+        year, month, number = _civil(first_day)
+        first = first_day - number + 1
+        while first <= last_day:
+            length = _length(year, month)
+            if month in self._days.months:
+                yield first, self._shape(length, first)
+            first += length
+            year, month = (year, month + 1) if month < DECEMBER else (year + 1, 1)
+
+    def _shape(self, length: int, first: int) -> Shape:
+        key = length, (first + 4) % 7  # 1970-01-01 was a Thursday
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = _shape_of(self._days.in_month(*key))
+        return shape
+
+
+class Clock(NamedTuple):
+    """The seconds of a day that a time half names."""
+
+    hours: tuple[int, ...]  # starts of the named hours, in seconds of the day
+    marks: tuple[int, ...]  # named seconds within an hour
+    hour_at_or_after: tuple[int, ...]  # by hour, 0 to 24: the first named hour from there on, 24 when none
+
+    def at_or_after(self, second: int) -> int | None:
+        """Return the first named second of the day from `second` on."""
+        hour, within = divmod(second, HOUR)
+        named = self.hour_at_or_after[hour]
+        if named == hour:
+            index = bisect_left(self.marks, within)
+            if index < len(self.marks):
+                return hour * HOUR + self.marks[index]
+            named = self.hour_at_or_after[hour + 1]
+        return named * HOUR + self.marks[0] if named < HOURS else None
+
+    def before(self, second: int) -> int:
+        """Count the named seconds of the day before `second`."""
+        hour, within = divmod(min(second, DAY), HOUR)
+        full = bisect_left(self.hours, hour * HOUR) * len(self.marks)
+        return full + (bisect_left(self.marks, within) if self.hour_at_or_after[hour] == hour < HOURS else 0)
+
+    @property
+    def first(self) -> int:
+        """The first named second of a day."""
+        return self.hours[0] + self.marks[0]
+
+    @property
+    def per_day(self) -> int:
+        """How many seconds of a day are named."""
+        return len(self.hours) * len(self.marks)
+
+
+class Readings:
+    """Both halves together."""
+
+    __slots__ = ("_calendar", "_clock", "_first")
+
+    def __init__(self, days: Days, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> None:
+        """Take the shared tables of both halves."""
+        self._calendar = _calendar(days)
+        self._clock = _clock(hours, minutes, seconds)
+        self._first = self._clock.first
+
+    def at_or_after(self, reading: int) -> int | None:
+        """Return the first named reading from `reading` on; None when the next 41 years have none."""
+        day, second = divmod(reading, DAY)
+        named = self._calendar.at_or_after(day)
+        if named == day:
+            time = self._clock.at_or_after(second)
+            if time is not None:
+                return day * DAY + time
+            named = self._calendar.at_or_after(day + 1)
+        return None if named is None else named * DAY + self._first
+
+    def instants(self, opens: int, closes: int, offset: int) -> Iterator[int]:
+        """Yield `reading - offset` for the named readings in [opens, closes): the inner loop of every walk."""
+        hours, marks, _ = self._clock
+        for day in self._calendar.between(opens // DAY, (closes - 1) // DAY):
+            midnight = day * DAY
+            if opens <= midnight and midnight + DAY <= closes:
+                for hour in hours:
+                    start = midnight - offset + hour
+                    for mark in marks:
+                        yield start + mark
+            else:
+                yield from _part_of_day(self._clock, midnight, opens, closes, offset)
+
+    def count(self, opens: int, closes: int) -> int:
+        """Count the named readings in [opens, closes) without visiting them."""
+        if opens >= closes:
+            return 0
+        first_day, last_day = opens // DAY, (closes - 1) // DAY
+        whole = self._calendar.count(first_day, last_day) * self._clock.per_day
+        missed = self._calendar.count(first_day, first_day) * self._clock.before(opens - first_day * DAY)
+        later = self._clock.per_day - self._clock.before(closes - last_day * DAY)
+        return whole - missed - self._calendar.count(last_day, last_day) * later
+
+
+def _part_of_day(clock: Clock, midnight: int, opens: int, closes: int, offset: int) -> Iterator[int]:
+    for hour in clock.hours:
+        start = midnight + hour
+        marks = clock.marks[bisect_left(clock.marks, opens - start) : bisect_left(clock.marks, closes - start)]
+        for mark in marks:
+            yield start + mark - offset
+
+
+@lru_cache(maxsize=TABLES_SHARED_MAX)
+def _calendar(days: Days) -> Calendar:
+    return Calendar(days)
+
+
+@lru_cache(maxsize=TABLES_SHARED_MAX)
+def _clock(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> Clock:
+    return Clock(
+        hours=tuple(hour * HOUR for hour in hours),
+        marks=tuple(minute * 60 + second for minute in minutes for second in seconds),
+        hour_at_or_after=tuple(next((hour for hour in hours if hour >= start), HOURS) for start in range(HOURS + 1)),
+    )
+
+
+def _shape_of(named: frozenset[int]) -> Shape:
+    days = tuple(sorted(named))
+    return Shape(days, tuple(next((day for day in days if day >= start), 0) for start in range(33)))
+
+
+def _civil(day: int) -> tuple[int, int, int]:
+    found = date.fromordinal(day + EPOCH_ORDINAL)
+    return found.year, found.month, found.day
+
+
+def _length(year: int, month: int) -> int:
+    if month == FEBRUARY:
+        return 29 if year % 4 == 0 and (year % 100 or year % 400 == 0) else 28
+    return 30 if month in SHORT_MONTHS else 31

@@ -1,0 +1,252 @@
+"""Triggers: values that say when something is due, as instants in whole seconds since 1970.
+
+A cron trigger walks the local readings of its expression, one offset segment after another, so it can neither stand
+still nor go back. What happens at the seams is its policies' business, and theirs only for fixed-time expressions; an
+expression whose minute or hour begins with `*` follows the real clock: nothing is made up in a gap, both passes count.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal, NamedTuple, Protocol
+
+from scheduler.occurrences.cron import CronExpression
+from scheduler.occurrences.readings import DAY, Readings
+from scheduler.occurrences.zones import FIRST_INSTANT, LAST_INSTANT, Segment, Zone
+
+GapPolicy = Literal["shift", "skip"]
+FoldPolicy = Literal["first", "second", "both"]
+
+# 40 years and a day or two: the rarest days there are, such as a 29 February that is a Monday, come within 40 years.
+HORIZON_SECONDS = 14_612 * DAY
+
+
+class Trigger(Protocol):
+    """Says when something is due."""
+
+    def next_after(self, after: int) -> int | None:
+        """Return the first due instant strictly after `after`; None when there is none within 40 years."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A local reading that a policy left out: `at` is when the clock jumped over it, or showed it the other time."""
+
+    local_reading: int
+    reason: Literal["gap", "fold"]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class EveryTrigger:
+    """Every so many seconds, counted from an anchor, which is due itself."""
+
+    interval_seconds: int
+    anchor: int
+
+    def __post_init__(self) -> None:
+        """Refuse what would stand still; the caller has checked the user's input before."""
+        if self.interval_seconds < 1:
+            raise ValueError("an interval is at least one second")
+
+    def next_after(self, after: int) -> int:
+        """Return the first due instant strictly after `after`."""
+        if after < self.anchor:
+            return self.anchor
+        return after + self.interval_seconds - (after - self.anchor) % self.interval_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class AtTrigger:
+    """At these instants, kept in order and each once."""
+
+    instants: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Put the instants in order."""
+        object.__setattr__(self, "instants", tuple(sorted(set(self.instants))))
+
+    def next_after(self, after: int) -> int | None:
+        """Return the first due instant strictly after `after`."""
+        index = bisect_right(self.instants, after)
+        return self.instants[index] if index < len(self.instants) else None
+
+
+@dataclass(frozen=True, slots=True)
+class CronTrigger:
+    """An expression on the clocks of a zone."""
+
+    expression: CronExpression
+    zone: Zone
+    gap_policy: GapPolicy = "shift"
+    fold_policy: FoldPolicy = "first"
+    readings: Readings = field(init=False, compare=False, repr=False)
+    seams: "SeamRule" = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Look up tables and rules once, not at every question."""
+        e = self.expression
+        object.__setattr__(self, "readings", Readings(e.days, e.hours, e.minutes, e.seconds))
+        object.__setattr__(self, "seams", SeamRule.of(self))
+
+    def next_after(self, after: int) -> int | None:
+        """Return the first due instant strictly after `after`; None when there is none within 40 years."""
+        after = max(after, FIRST_INSTANT)
+        horizon = min(after + HORIZON_SECONDS, LAST_INSTANT)
+        timeline = self.zone.timeline(horizon)
+        index = timeline.holding(after)
+        wanted = after + 1
+        while wanted <= horizon:
+            segment = timeline.segments[index]
+            opens, closes = self.seams.window(segment, wanted)
+            reading = self.readings.at_or_after(opens)
+            if reading is None:
+                return None
+            if reading < closes:
+                return _within(reading - segment.offset, horizon)
+            if self.seams.shift and reading < segment.end + segment.then:
+                return _within(segment.end, horizon)
+            index, wanted = index + 1, segment.end
+        return None
+
+
+class SeamRule(NamedTuple):
+    """What a trigger does where two offset segments meet; all False means: follow the real clock."""
+
+    shift: bool
+    skip: bool
+    first: bool
+    second: bool
+
+    @classmethod
+    def of(cls, trigger: CronTrigger) -> "SeamRule":
+        """Return the rule that follows from a trigger's policies, which bind fixed-time expressions only."""
+        if not trigger.expression.fixed_time:
+            return cls(shift=False, skip=False, first=False, second=False)
+        gap, fold = trigger.gap_policy, trigger.fold_policy
+        return cls(shift=gap == "shift", skip=gap == "skip", first=fold == "first", second=fold == "second")
+
+    def window(self, segment: Segment, wanted: int) -> tuple[int, int]:
+        """Return the readings [opens, closes) that count in a segment, none before the instant `wanted`."""
+        start, end, offset, before, then = segment
+        opens = wanted + offset
+        if self.first and before > offset:
+            opens = max(opens, start + before)  # what lies before has been shown already
+        return opens, end + (then if self.second and then < offset else offset)
+
+
+def between(trigger: Trigger, after: int, until: int) -> Iterator[int]:
+    """Yield the due instants in (after, until], strictly increasing: what repeated `next_after` would give."""
+    match trigger:
+        case CronTrigger():
+            return _cron_between(trigger, after, until)
+        case EveryTrigger(interval_seconds=interval):
+            return iter(range(trigger.next_after(after), until + 1, interval))
+        case AtTrigger(instants=instants):
+            return iter(instants[bisect_right(instants, after) : bisect_right(instants, until)])
+        case _:
+            return _step_by_step(trigger, after, until)
+
+
+def count_between(trigger: Trigger, after: int, until: int, limit: int) -> int:
+    """Count the due instants in (after, until], at most `limit`, without visiting them where the trigger is ours."""
+    match trigger:
+        case CronTrigger():
+            return _cron_count(trigger, after, until, limit)
+        case EveryTrigger(interval_seconds=interval):
+            return min(limit, len(range(trigger.next_after(after), until + 1, interval)))
+        case AtTrigger(instants=instants):
+            return min(limit, max(0, bisect_right(instants, until) - bisect_right(instants, after)))
+        case _:
+            return sum(1 for _ in islice(_step_by_step(trigger, after, until), limit))
+
+
+def last_between(trigger: Trigger, after: int, until: int) -> int | None:
+    """Return the latest due instant in (after, until]; looks back in growing steps, so a long outage costs little."""
+    reach, span = until - after, 1
+    while span < reach and trigger.next_after(until - span) not in range(after + 1, until + 1):
+        span *= 2
+    latest = None
+    for due in between(trigger, until - min(span, max(reach, 0)), until):
+        latest = due
+    return latest
+
+
+def dropped(trigger: Trigger, after: int, until: int) -> Iterator[Dropped]:
+    """Yield the local readings that the trigger's policies left out in (after, until], in order of `at`."""
+    if not isinstance(trigger, CronTrigger):
+        return
+    after, until = max(after, FIRST_INSTANT), min(until, LAST_INSTANT)
+    for segment in trigger.zone.segments(after, until) if after < until else ():
+        start, end, offset, before, then = segment
+        opens, closes = max(start, after + 1) + offset, min(end, until + 1) + offset
+        if trigger.seams.first and before > offset:
+            yield from _dropped_in_fold(trigger, opens, min(closes, start + before), offset)
+        if trigger.seams.second and then < offset:
+            yield from _dropped_in_fold(trigger, max(opens, end + then), closes, offset)
+        if trigger.seams.skip and then > offset and end <= until:
+            for reading in trigger.readings.instants(end + offset, end + then, 0):
+                yield Dropped(reading, "gap", end)
+
+
+def _dropped_in_fold(trigger: CronTrigger, opens: int, closes: int, offset: int) -> Iterator[Dropped]:
+    for reading in trigger.readings.instants(opens, closes, 0):
+        yield Dropped(reading, "fold", reading - offset)
+
+
+class _Stretch(NamedTuple):
+    """Readings [opens, closes) of one offset, and the instant behind them at which skipped readings are made up."""
+
+    opens: int
+    closes: int
+    offset: int
+    shifted_to: int | None
+
+
+def _stretches(trigger: CronTrigger, after: int, until: int) -> Iterator[_Stretch]:
+    after, until = max(after, FIRST_INSTANT), min(until, LAST_INSTANT)
+    if after >= until:
+        return
+    wanted = after + 1
+    for segment in trigger.zone.segments(after, until):
+        opens, closes = trigger.seams.window(segment, wanted)
+        shifted_to = _shifted_to(trigger, segment) if segment.end <= until else None
+        yield _Stretch(opens, min(closes, until + 1 + segment.offset), segment.offset, shifted_to)
+        wanted = segment.end if shifted_to is None else segment.end + 1  # both together are one occurrence
+
+
+def _shifted_to(trigger: CronTrigger, segment: Segment) -> int | None:
+    """Return the end of a segment when a gap follows that swallows at least one reading to be made up."""
+    if not trigger.seams.shift or segment.then <= segment.offset:
+        return None
+    reading = trigger.readings.at_or_after(segment.end + segment.offset)
+    return segment.end if reading is not None and reading < segment.end + segment.then else None
+
+
+def _cron_between(trigger: CronTrigger, after: int, until: int) -> Iterator[int]:
+    for stretch in _stretches(trigger, after, until):
+        yield from trigger.readings.instants(stretch.opens, stretch.closes, stretch.offset)
+        if stretch.shifted_to is not None:
+            yield stretch.shifted_to
+
+
+def _cron_count(trigger: CronTrigger, after: int, until: int, limit: int) -> int:
+    total = 0
+    for stretch in _stretches(trigger, after, until):
+        total += trigger.readings.count(stretch.opens, stretch.closes) + (stretch.shifted_to is not None)
+        if total >= limit:
+            return limit
+    return total
+
+
+def _step_by_step(trigger: Trigger, after: int, until: int) -> Iterator[int]:
+    due = trigger.next_after(after)
+    while due is not None and due <= until:
+        yield due
+        due = trigger.next_after(due)
+
+
+def _within(due: int, horizon: int) -> int | None:
+    return due if due <= horizon else None
