@@ -42,6 +42,7 @@ dev: $(READY_TO_RUN) ## Run an empty Tidewheel on the embedded log (ARGS="--port
 
 .PHONY: setup
 setup: $(DEV_STAMP) ## Make .venv with everything that running, checking and testing need (PYTHON= picks the interpreter)
+	@echo 'Ready: $(BIN)/tidewheel'
 
 # ------------------------------------------------------------------------------------------------ checking
 
