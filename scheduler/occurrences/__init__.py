@@ -13,6 +13,7 @@ from scheduler.occurrences.triggers import (
     dropped,
     last_between,
 )
+from scheduler.occurrences.words import describe
 from scheduler.occurrences.zones import Zone, tz_version, zone
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ZoneError",
     "between",
     "count_between",
+    "describe",
     "dropped",
     "last_between",
     "parse",

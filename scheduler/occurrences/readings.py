@@ -106,8 +106,8 @@ class Clock(NamedTuple):
     marks: tuple[int, ...]  # named seconds within an hour
     hour_at_or_after: tuple[int, ...]  # by hour, 0 to 24: the first named hour from there on, 24 when none
 
-    def at_or_after(self, second: int) -> int | None:
-        """Return the first named second of the day from `second` on."""
+    def at_or_after(self, second: int) -> int:
+        """Return the first named second of the day from `second` on; the day must have one."""
         hour, within = divmod(second, HOUR)
         named = self.hour_at_or_after[hour]
         if named == hour:
@@ -115,18 +115,13 @@ class Clock(NamedTuple):
             if index < len(self.marks):
                 return hour * HOUR + self.marks[index]
             named = self.hour_at_or_after[hour + 1]
-        return named * HOUR + self.marks[0] if named < HOURS else None
+        return named * HOUR + self.marks[0]
 
     def before(self, second: int) -> int:
         """Count the named seconds of the day before `second`."""
         hour, within = divmod(min(second, DAY), HOUR)
         full = bisect_left(self.hours, hour * HOUR) * len(self.marks)
         return full + (bisect_left(self.marks, within) if self.hour_at_or_after[hour] == hour < HOURS else 0)
-
-    @property
-    def first(self) -> int:
-        """The first named second of a day."""
-        return self.hours[0] + self.marks[0]
 
     @property
     def per_day(self) -> int:
@@ -137,24 +132,27 @@ class Clock(NamedTuple):
 class Readings:
     """Both halves together."""
 
-    __slots__ = ("_calendar", "_clock", "_first")
+    __slots__ = ("_calendar", "_clock", "_every_day", "_first", "_last")
 
     def __init__(self, days: Days, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> None:
         """Take the shared tables of both halves."""
         self._calendar = _calendar(days)
         self._clock = _clock(hours, minutes, seconds)
-        self._first = self._clock.first
+        self._every_day = self._calendar.every_day
+        self._first = self._clock.hours[0] + self._clock.marks[0]
+        self._last = self._clock.hours[-1] + self._clock.marks[-1]
 
     def at_or_after(self, reading: int) -> int | None:
         """Return the first named reading from `reading` on; None when the next 41 years have none."""
         day, second = divmod(reading, DAY)
-        named = self._calendar.at_or_after(day)
-        if named == day:
-            time = self._clock.at_or_after(second)
-            if time is not None:
-                return day * DAY + time
-            named = self._calendar.at_or_after(day + 1)
-        return None if named is None else named * DAY + self._first
+        if second > self._last:
+            day, second = day + 1, 0
+        named = day if self._every_day else self._calendar.at_or_after(day)
+        if named is None:
+            return None
+        if named > day or second <= self._first:
+            return named * DAY + self._first
+        return day * DAY + self._clock.at_or_after(second)
 
     def instants(self, opens: int, closes: int, offset: int) -> Iterator[int]:
         """Yield `reading - offset` for the named readings in [opens, closes): the inner loop of every walk."""

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from scheduler.occurrences.cron import CronExpression
 from scheduler.occurrences.readings import DAY, Readings
-from scheduler.occurrences.zones import FIRST_INSTANT, LAST_INSTANT, Segment, Zone
+from scheduler.occurrences.zones import FIRST_INSTANT, LAST_INSTANT, NEAR_END, Segment, Timeline, Zone
 
 GapPolicy = Literal["shift", "skip"]
 FoldPolicy = Literal["first", "second", "both"]
@@ -93,9 +93,13 @@ class CronTrigger:
 
     def next_after(self, after: int) -> int | None:
         """Return the first due instant strictly after `after`; None when there is none within 40 years."""
+        if FIRST_INSTANT <= after < NEAR_END - HORIZON_SECONDS:
+            return self._search(self.zone.near, after, after + HORIZON_SECONDS)
         after = max(after, FIRST_INSTANT)
         horizon = min(after + HORIZON_SECONDS, LAST_INSTANT)
-        timeline = self.zone.timeline(horizon)
+        return self._search(self.zone.timeline(horizon), after, horizon)
+
+    def _search(self, timeline: Timeline, after: int, horizon: int) -> int | None:
         index = timeline.holding(after)
         wanted = after + 1
         while wanted <= horizon:
@@ -105,9 +109,10 @@ class CronTrigger:
             if reading is None:
                 return None
             if reading < closes:
-                return _within(reading - segment.offset, horizon)
+                due = reading - segment.offset
+                return due if due <= horizon else None
             if self.seams.shift and reading < segment.end + segment.then:
-                return _within(segment.end, horizon)
+                return segment.end if segment.end <= horizon else None
             index, wanted = index + 1, segment.end
         return None
 
@@ -246,7 +251,3 @@ def _step_by_step(trigger: Trigger, after: int, until: int) -> Iterator[int]:
     while due is not None and due <= until:
         yield due
         due = trigger.next_after(due)
-
-
-def _within(due: int, horizon: int) -> int | None:
-    return due if due <= horizon else None
