@@ -64,6 +64,13 @@ class Woken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """The input that PARTITION gets when nothing due at or before `until` is left to decide in the partition."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """Where a fact goes. `partition` None: by murmur2 of `key`. `tombstone` deletes `key` on a compacted topic."""
 
@@ -89,7 +96,9 @@ class Rows(Protocol):
         """Remove one row; absent is fine."""
         ...
 
-    def scan(self, start: bytes = b"", end: bytes | None = None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, start: bytes = b"", end: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Rows with start <= row < end in byte order."""
         ...
 

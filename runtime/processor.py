@@ -1,0 +1,413 @@
+"""One core over one partition: read a batch -> decide -> evolve -> stage -> commit once.
+
+A batch answers inputs before wakeups, and wakeups only up to an instant at which everything the log then held has
+been read: a pause that was published during an outage is known before the occurrences of the outage are decided.
+
+The transaction is written in this order: decision record (flushed), outputs and rows, footer; positions are committed
+with it. Only then is the store changed, in one atomic write. What a crash does, at each point:
+
+    before the commit      nothing was seen; the successor reads the same inputs again
+    during the commit      whole or not at all; a torn one is rolled forward from its decision record (restore)
+    after the commit       the store is behind; the successor replays the changelog's tail
+
+When a commit fails in a way that leaves doubt, the processor is closed and opened again: the log tells the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from runtime import footer as framing
+from runtime.clock_guard import ClockGuard
+from runtime.footer import Decision, DecisionHead, Footer, InputPosition
+from runtime.machine import Moment, Output, Reached, Woken
+from runtime.partition import Checkpoint, Partition, checkpoint_bytes
+from runtime.record import SEQUENCE_HEADER, Outgoing, Record, TopicPartition
+from runtime.restore import restore
+from runtime.telemetry import Event, Metric, Telemetry
+from runtime.workspace import AT, EVIDENCE, META, Workspace
+from schemas import codec, identity, topics
+from schemas.facts import ClockHeld, ClockReleased, Fact
+from schemas.faults import Refused
+
+if TYPE_CHECKING:
+    from runtime.clock import Clock
+    from runtime.log import Log, Producer, Reader
+    from runtime.machine import Core
+    from runtime.store import Store
+
+NEVER_READ = datetime(1970, 1, 1, tzinfo=UTC)
+_WOKEN = Woken()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one batch, so that a transaction stays short and a restart has little to repeat."""
+
+    records: int = 500
+    record_bytes: int = 1024 * 1024
+    facts: int = 2000  # some 100 ms of work
+    fact_bytes: int = 8 * 1024 * 1024
+    seconds: float = 0.1
+    woken_keys: int = 512
+    steps_per_key: int = 32  # then the next key has its turn: a backlog costs itself, not its neighbours
+    heartbeat: timedelta = timedelta(seconds=30)  # how stale the clock mark of an idle partition may be
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one batch decided, not yet committed."""
+
+    moment: Moment
+    sequence: int
+    facts: list[bytes] = field(default_factory=list)
+    outputs: list[Outgoing] = field(default_factory=list)
+    size: int = 0
+    answered: bool = False  # every wakeup due at read_until has been answered
+
+
+class Processor:
+    """Drives one core over one partition. `open`, then `step` again and again from one thread, then `close`."""
+
+    def __init__(
+        self,
+        core: Core[Any],
+        partition: Partition,
+        log: Log,
+        store: Store,
+        clock: Clock,
+        *,
+        entropy: Callable[[], bytes],
+        telemetry: Telemetry,
+        limits: Limits = Limits(),
+        accept_clock_after: timedelta | None = timedelta(seconds=60),
+    ) -> None:
+        self._core = core
+        self._partition = partition
+        self._log = log
+        self._store = store
+        self._clock = clock
+        self._entropy = entropy
+        self._telemetry = telemetry
+        self._limits = limits
+        self._labels = {"role": partition.role, "partition": str(partition.number)}
+        self._guard = ClockGuard(accept_after=accept_clock_after)
+        self._workspace = Workspace(core, store)
+        self._producer: Producer | None = None
+        self._reader: Reader | None = None
+        self._mark = NEVER_READ
+        self._decided_until = NEVER_READ
+        self._read_until = NEVER_READ
+        self._asked: tuple[datetime, dict[TopicPartition, int]] | None = None
+        self._sequence = 0
+        self._cursor: dict[bytes, bytes] = {AT: b"", EVIDENCE: b""}
+        self._backlog = False
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Take the partition over: fence the predecessor, restore the state, start reading where it stopped."""
+        began = self._clock.since_boot()
+        self._producer = self._log.open_producer(self._partition.transactional_id, group=self._partition.role)
+        restored = restore(self._log, self._store, self._workspace, self._partition, self._telemetry)
+        positions = {item: self._log.begin_offset(item) for item in self._inputs()}
+        if restored.footer is not None:
+            self._resume(restored.footer)
+            positions |= framing.positions_of(restored.footer.positions)
+        if restored.torn is not None:
+            self._roll_forward(restored.torn)
+            positions |= framing.positions_of(restored.torn.head.positions)
+        self._reader = self._log.open_reader({item: positions[item] for item in self._inputs()})
+        self._telemetry.set(Metric.RESTORE_SECONDS, self._labels, self._clock.since_boot() - began)
+
+    def close(self) -> None:
+        """Release the partition; idempotent. What was not committed is dropped."""
+        if self._reader is not None:
+            self._reader.close()
+        if self._producer is not None:
+            self._producer.close()
+        self._store.close()
+
+    def settle(self) -> None:
+        """Before a stop: log how far everything is decided, so that readers of the log need not wait for the next start."""
+        self.step(0.0)
+        batch = self._new_batch()
+        batch.answered = not self._backlog and not self._guard.held
+        if self._decided(batch) > self._decided_until:
+            self._commit(batch, self._opened_reader())
+
+    def wake(self) -> None:
+        """Make a waiting `step` return; from any thread."""
+        if self._reader is not None:
+            self._reader.wake()
+
+    def _resume(self, footer: Footer) -> None:
+        self._mark, self._decided_until = footer.clock_mark, footer.decided_until
+        self._sequence = footer.sequence
+
+    def _roll_forward(self, torn: Decision) -> None:
+        """Complete a transaction of which only the decision is known to be whole: never decide it again."""
+        head = torn.head
+        moment = Moment(now=head.now, read_until=head.read_until, entropy=bytes.fromhex(head.entropy))
+        batch = Batch(moment=moment, sequence=head.sequence)
+        for encoded in torn.facts:
+            self._apply_encoded(batch, codec.read_fact(encoded), encoded)
+        self._write(batch, framing.positions_of(head.positions), head.decided_until)
+        self._mark = max(self._mark, head.now)
+        self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
+        self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=head.sequence, **self._labels)
+
+    # --- one step -------------------------------------------------------------------------------------------------
+
+    def step(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for work and do one batch of it. Whether there was any."""
+        reader = self._opened_reader()
+        wait = 0.0 if self._backlog else self._seconds_to_work(timeout)
+        records = reader.poll(records_max=self._limits.records, bytes_max=self._limits.record_bytes, timeout=wait)
+        began = self._clock.since_boot()
+        notices = self._look_at_clock(began)
+        self._note_what_was_read(reader)
+        batch = self._new_batch()
+        for notice in notices:
+            self._apply(batch, notice)
+        for record in records:
+            self._answer(batch, record)
+        if not self._guard.held:
+            self._answer_wakeups(batch, began)
+        worked = bool(records or batch.facts)
+        if records:
+            self._telemetry.count(Metric.RECORDS_READ, self._labels, len(records))
+        if worked or self._heartbeat_is_due(batch):
+            self._commit(batch, reader)
+            self._telemetry.observe(Metric.BATCH_SECONDS, self._labels, self._clock.since_boot() - began)
+        self._backlog = len(records) >= self._limits.records or not (batch.answered or self._guard.held)
+        return worked
+
+    def _seconds_to_work(self, timeout: float) -> float:
+        """How long nothing can be due, at most `timeout`."""
+        if self._guard.held:
+            return min(timeout, 1.0)  # look at the clock again at least that often
+        due = min(
+            filter(None, (self._workspace.next_instant(AT), self._workspace.next_instant(EVIDENCE))), default=None
+        )
+        if due is None:
+            return timeout
+        return max(0.0, min(timeout, (due - self._clock.now()).total_seconds()))
+
+    def _look_at_clock(self, boot: float) -> list[Fact]:
+        wall = self._clock.now()
+        before = self._guard.held
+        self._guard = self._guard.look(mark=self._mark_for_guard(wall), wall=wall, boot=boot)
+        self._telemetry.set(Metric.CLOCK_IS_HELD, self._labels, 1 if self._guard.held else 0)
+        facts: list[Fact] = []
+        where = {"role": self._partition.role, "partition": self._partition.number, "mark": self._mark, "wall": wall}
+        if self._guard.held and not before:
+            self._telemetry.error(Event.CLOCK_HELD, reason=self._guard.held, **self._labels)
+            facts.append(ClockHeld(reason=self._guard.held, **where))  # type: ignore[arg-type]
+        if before and not self._guard.held:
+            self._telemetry.warning(Event.CLOCK_RELEASED, reason=before, **self._labels)
+            facts.append(ClockReleased(reason=before, **where))  # type: ignore[arg-type]
+        if not self._guard.held:
+            self._telemetry.set(Metric.CLOCK_MARK_LAG_SECONDS, self._labels, (wall - self._mark).total_seconds())
+            self._mark = max(self._mark, wall)
+        return facts
+
+    def _mark_for_guard(self, wall: datetime) -> datetime:
+        """A partition that never had a mark believes the first wall it sees."""
+        return wall if self._mark == NEVER_READ else self._mark
+
+    def _note_what_was_read(self, reader: Reader) -> None:
+        """Move `read_until` to the instant of the last asked ends once they have been read."""
+        if self._asked is None and not self._guard.held:
+            self._asked = (self._mark, {item: self._log.end_offset(item) for item in self._inputs()})
+        if self._asked is not None:
+            asked_at, ends = self._asked
+            if all(reader.position(item) >= end for item, end in ends.items()):
+                self._read_until = max(self._read_until, asked_at)
+                self._asked = None
+
+    def _new_batch(self) -> Batch:
+        moment = Moment(now=self._mark, read_until=self._read_until, entropy=self._entropy())
+        return Batch(moment=moment, sequence=self._sequence + 1)
+
+    # --- deciding -------------------------------------------------------------------------------------------------
+
+    def _answer(self, batch: Batch, record: Record) -> None:
+        """Decide what follows from one record; one that cannot be read costs itself."""
+        try:
+            read = self._core.read(record)
+        except Refused as refusal:
+            self._reject(batch, record, refusal)
+            return
+        if read is None:
+            return
+        key, input_ = read
+        state, shared = self._workspace.state(key), self._workspace.shared
+        for fact in self._core.decide(state, input_, batch.moment, shared):
+            self._apply(batch, fact)
+
+    def _reject(self, batch: Batch, record: Record, refusal: Refused) -> None:
+        self._telemetry.count(Metric.RECORDS_REJECTED, self._labels)
+        self._telemetry.warning(
+            Event.RECORD_REJECTED, topic=record.topic, offset=record.offset, reason=str(refusal), **self._labels
+        )
+        for fact in self._core.refuse(record, refusal.faults, batch.moment):
+            self._apply(batch, fact)
+
+    def _answer_wakeups(self, batch: Batch, began: float) -> None:
+        """Answer what is due at `read_until`, key by key, as far as the batch has room."""
+        until = batch.moment.read_until
+        answered = all(self._answer_wakeup(batch, key, until) for key in self._workspace.touched_keys())
+        for kind in (AT, EVIDENCE):
+            answered = self._answer_index(batch, kind, until, began) and answered
+        batch.answered = answered
+        if answered:
+            shared = self._workspace.shared
+            for fact in self._core.decide(shared, Reached(until=until), batch.moment, shared):
+                self._apply(batch, fact)
+
+    def _answer_index(self, batch: Batch, kind: bytes, until: datetime, began: float) -> bool:
+        """Answer the index's due entries, from behind the one where the last batch stopped: all have their turn."""
+        limit = self._limits.woken_keys
+        entries = self._workspace.due(kind, until, after=self._cursor[kind], limit=limit)
+        answered = len(entries) < limit and not self._cursor[kind]
+        for entry in entries:
+            if self._is_full(batch, began):
+                return False
+            self._cursor[kind] = entry
+            answered = self._answer_wakeup(batch, entry[9:], until) and answered
+        if len(entries) < limit:
+            self._cursor[kind] = b""
+        return answered
+
+    def _is_due(self, key: bytes, until: datetime) -> bool:
+        wakeup = self._workspace.wakeup(key)
+        return (wakeup.at is not None and wakeup.at <= until) or (
+            wakeup.on_evidence_at is not None and wakeup.on_evidence_at <= until
+        )
+
+    def _answer_wakeup(self, batch: Batch, key: bytes, until: datetime) -> bool:
+        """Ask the key until nothing of it is due; False when it has more to say than its turn allows."""
+        for _ in range(self._limits.steps_per_key):
+            if not self._is_due(key, until):
+                return True
+            facts = self._core.decide(self._workspace.state(key), _WOKEN, batch.moment, self._workspace.shared)
+            assert facts, f"{key!r} is due and decides nothing: it would be asked for ever"
+            for fact in facts:
+                self._apply(batch, fact)
+        return not self._is_due(key, until)
+
+    def _is_full(self, batch: Batch, began: float) -> bool:
+        limits = self._limits
+        return (
+            len(batch.facts) >= limits.facts
+            or batch.size >= limits.fact_bytes
+            or (bool(batch.facts) and self._clock.since_boot() - began >= limits.seconds)
+        )
+
+    def _apply(self, batch: Batch, fact: Fact) -> None:
+        """Let a fact change its state and stage where it is published."""
+        _, encoded = codec.encode(fact, source=self._partition.source, time=batch.moment.now)
+        self._apply_encoded(batch, fact, encoded)
+
+    def _apply_encoded(self, batch: Batch, fact: Fact, encoded: bytes) -> None:
+        batch.facts.append(encoded)
+        batch.size += len(encoded)
+        if isinstance(fact, (ClockHeld, ClockReleased)):
+            routes: Sequence[Output] = (Output(topic=topics.RUN_EVENTS, key=fact.subject, fact=fact),)
+        else:
+            key = self._core.key_of(fact)
+            routes = self._core.route(self._workspace.state(key), fact)
+            self._workspace.evolve(key, fact)
+        headers = ((SEQUENCE_HEADER, f"{self._partition.role}-{self._partition.number}-{batch.sequence}".encode()),)
+        for route in routes:
+            batch.outputs.append(self._outgoing(route, fact, encoded, batch.moment.now, headers))
+
+    def _outgoing(self, route: Output, fact: Fact, encoded: bytes, now: datetime, headers: Any) -> Outgoing:
+        value: bytes | None = encoded
+        if route.tombstone:
+            value = None
+        elif route.fact is not fact:
+            _, value = codec.encode(route.fact, source=self._partition.source, time=now)
+        partition = route.partition
+        if partition is None:
+            partition = identity.partition_of(route.key, self._log.partitions(route.topic))
+        return Outgoing(route.topic, partition, route.key.encode(), value, headers)
+
+    # --- committing -----------------------------------------------------------------------------------------------
+
+    def _commit(self, batch: Batch, reader: Reader) -> None:
+        positions = {item: reader.position(item) for item in self._inputs()}
+        decided_until = self._decided(batch)
+        self._write(batch, positions, decided_until)
+
+    def _decided(self, batch: Batch) -> datetime:
+        """Up to where the partition has decided everything."""
+        if batch.answered:
+            return max(self._decided_until, batch.moment.read_until)
+        waiting = (self._workspace.next_instant(AT), self._workspace.next_instant(EVIDENCE))
+        oldest = min(filter(None, waiting), default=batch.moment.read_until)
+        return max(self._decided_until, min(batch.moment.read_until, oldest - timedelta(milliseconds=1)))
+
+    def _write(self, batch: Batch, positions: dict[TopicPartition, int], decided_until: datetime) -> None:
+        """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
+        producer = self._opened_producer()
+        began = self._clock.since_boot()
+        changelog = self._partition.changelog
+        rows = self._workspace.stage()
+        listed = tuple(
+            InputPosition(topic=item.topic, partition=item.partition, offset=at) for item, at in positions.items()
+        )
+        parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []
+        producer.begin()
+        producer.send(
+            Outgoing(*changelog, framing.DECISION_KEY + b"%04d" % index, part) for index, part in enumerate(parts)
+        )
+        if parts:
+            producer.flush()
+        producer.send(batch.outputs)
+        producer.send(Outgoing(*changelog, key, value) for key, value in rows.items())
+        footer = Footer(
+            role=self._partition.role, partition=self._partition.number, epoch=producer.epoch, sequence=batch.sequence,
+            clock_mark=batch.moment.now, decided_until=decided_until, positions=listed, facts=len(batch.facts),
+            outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
+        )  # fmt: skip
+        producer.send((Outgoing(*changelog, framing.FOOTER_KEY, framing.footer_bytes(footer)),))
+        receipt = producer.commit(positions)
+        self._workspace.apply({META: checkpoint_bytes(self._checkpoint(footer, receipt.offsets[-1] + 1))})
+        self._sequence, self._decided_until = batch.sequence, decided_until
+        self._telemetry.observe(Metric.COMMIT_SECONDS, self._labels, self._clock.since_boot() - began)
+
+    def _decision_parts(
+        self, batch: Batch, positions: tuple[InputPosition, ...], decided_until: datetime
+    ) -> list[bytes]:
+        head = DecisionHead(
+            role=self._partition.role, partition=self._partition.number, epoch=self._opened_producer().epoch,
+            sequence=batch.sequence, part=0, last=False, now=batch.moment.now, read_until=batch.moment.read_until,
+            decided_until=decided_until, entropy=batch.moment.entropy.hex(), positions=positions,
+        )  # fmt: skip
+        return framing.decision_parts(head, batch.facts)
+
+    def _checkpoint(self, footer: Footer, changelog_offset: int) -> Checkpoint:
+        return Checkpoint(
+            cluster_id=self._log.cluster_id, topic_id=self._log.topic_id(self._partition.changelog.topic),
+            role=footer.role, partition=footer.partition, changelog_offset=changelog_offset, footer=footer,
+        )  # fmt: skip
+
+    def _heartbeat_is_due(self, batch: Batch) -> bool:
+        decided = self._decided(batch)
+        return not self._guard.held and decided - self._decided_until >= self._limits.heartbeat
+
+    def _inputs(self) -> Iterable[TopicPartition]:
+        return self._partition.inputs.of(self._partition.number)
+
+    def _opened_reader(self) -> Reader:
+        assert self._reader is not None, "open the processor first"
+        return self._reader
+
+    def _opened_producer(self) -> Producer:
+        assert self._producer is not None, "open the processor first"
+        return self._producer
