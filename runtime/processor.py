@@ -57,6 +57,15 @@ class Limits:
     heartbeat: timedelta = timedelta(seconds=30)  # how stale the clock mark of an idle partition may be
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What comes in from outside besides records: time and randomness; and whom to tell."""
+
+    clock: Clock
+    entropy: Callable[[], bytes]  # 16 fresh bytes
+    telemetry: Telemetry
+
+
 @dataclass(slots=True)
 class Batch:
     """What one batch decided, not yet committed."""
@@ -78,10 +87,8 @@ class Processor:
         partition: Partition,
         log: Log,
         store: Store,
-        clock: Clock,
+        world: World,
         *,
-        entropy: Callable[[], bytes],
-        telemetry: Telemetry,
         limits: Limits = Limits(),
         accept_clock_after: timedelta | None = timedelta(seconds=60),
     ) -> None:
@@ -89,9 +96,9 @@ class Processor:
         self._partition = partition
         self._log = log
         self._store = store
-        self._clock = clock
-        self._entropy = entropy
-        self._telemetry = telemetry
+        self._clock = world.clock
+        self._entropy = world.entropy
+        self._telemetry = world.telemetry
         self._limits = limits
         self._labels = {"role": partition.role, "partition": str(partition.number)}
         self._guard = ClockGuard(accept_after=accept_clock_after)
@@ -132,7 +139,7 @@ class Processor:
         self._store.close()
 
     def settle(self) -> None:
-        """Before a stop: log how far everything is decided, so that readers of the log need not wait for the next start."""
+        """Before a stop: log how far everything is decided, for those who read the log meanwhile."""
         self.step(0.0)
         batch = self._new_batch()
         batch.answered = not self._backlog and not self._guard.held

@@ -1,0 +1,1 @@
+"""The demonstration: a few schedules, and the tasks they run."""
