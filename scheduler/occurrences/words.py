@@ -17,7 +17,20 @@ INSTANTS_LISTED_MAX = 3
 RUN_MIN = 3  # "1 to 3" is shorter than "1, 2 and 3"; "1 and 2" is shorter than "1 to 2"
 PROGRESSION_MIN = 5  # "1, 3, 5 ... 9" needs some members to show its step
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 

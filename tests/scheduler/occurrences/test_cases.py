@@ -5,7 +5,6 @@ The lists come from two independent brute-force walks that agree (zone data 2026
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,11 @@ from scheduler.occurrences import (
     parse,
     zone,
 )
+from tests.scheduler.occurrences.instants import at
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "cron-occurrences.json").read_text("utf-8"))
 REFUSED = [case for case in CASES if case.get("error")]
 ANSWERED = [case for case in CASES if not case.get("error")]
-
-
-def epoch(text: str) -> int:
-    return int(datetime.fromisoformat(text).timestamp())
 
 
 def trigger(case: dict[str, Any]) -> CronTrigger:
@@ -38,11 +34,11 @@ def trigger(case: dict[str, Any]) -> CronTrigger:
 
 def window(case: dict[str, Any]) -> tuple[int, int]:
     """The cases count [start, end) in whole seconds, we count (after, until]."""
-    return epoch(case["start_utc"]) - 1, epoch(case["end_utc"]) - 1
+    return at(case["start_utc"]) - 1, at(case["end_utc"]) - 1
 
 
 def expected(case: dict[str, Any]) -> list[int]:
-    return [epoch(text) for text in case["expected_utc"]]
+    return [at(text) for text in case["expected_utc"]]
 
 
 def name(case: dict[str, Any]) -> str:
