@@ -56,7 +56,7 @@ class DataFolder:
         stored = orjson.loads(file.read_bytes())
         if stored != wanted:
             message = (
-                f"partitions: {self.path} was made with {stored['schedule']} partitions, {layout.schedule} were asked for; "
+                f"partitions: {self.path} was made with {stored['schedule']} partitions, not {layout.schedule}; "
                 f"set partitions to {stored['schedule']}"
             )
             raise FolderRefused(message)

@@ -72,7 +72,7 @@ def read(config: Path | None, flags: dict[str, Any]) -> Settings:
     kind = Settings
     if config is not None:
         if not config.is_file():
-            raise SettingsError(f"config: there is no file {config}")  # noqa: EM102, TRY003 -- said once, here
+            raise SettingsError(f"config: there is no file {config}")
 
         class FromFile(Settings):
             model_config = SettingsConfigDict(toml_file=config)
