@@ -77,7 +77,9 @@ def _instant(value: Any) -> Any:
     return parsed.astimezone(UTC)
 
 
-Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": identity.NAME.pattern[:-2] + "$"})]
+Name = Annotated[
+    str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": identity.NAME.pattern[:-2] + "$"})
+]
 Duration = Annotated[
     timedelta,
     BeforeValidator(_duration),
@@ -261,7 +263,9 @@ def unknown_fields(model: BaseModel, pointer: str = "") -> Iterator[Fault]:
     for extra in model.model_extra or {}:
         near = difflib.get_close_matches(extra, known, n=1)
         remedy = f"did you mean {near[0]!r}?" if near else "known here: " + ", ".join(sorted(known))
-        yield Fault(pointer=f"{pointer}/{extra}", code="unknown_field", message=f"unknown field {extra!r}", remedy=remedy)
+        yield Fault(
+            pointer=f"{pointer}/{extra}", code="unknown_field", message=f"unknown field {extra!r}", remedy=remedy
+        )
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if isinstance(value, BaseModel):
@@ -284,7 +288,12 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Trigger, "max_runs", lambda value: value is not None, "leave it out"),
     (Trigger, "exclude", lambda value: value is not None, "leave it out"),
     (CatchUp, "rate", lambda value: value is not None, "leave it out"),
-    (Overlap, "policy", lambda value: value not in {"skip", "buffer_one", "allow_all"}, "use skip, buffer_one or allow_all"),
+    (
+        Overlap,
+        "policy",
+        lambda value: value not in {"skip", "buffer_one", "allow_all"},
+        "use skip, buffer_one or allow_all",
+    ),
     (Overlap, "buffer", lambda value: value is not None, "leave it out"),
     (Schedule, "after", lambda value: value is not None, "leave it out"),
     (Schedule, "on_update", lambda value: value != "keep", "use keep"),
@@ -315,9 +324,13 @@ def _oversize(model: BaseModel, pointer: str) -> Iterator[Fault]:
 def json_limits(value: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Faults of a payload that is too large or too deep."""
     if depth(value) > DEPTH_MAX:
-        yield Fault(pointer=pointer, code="too_deep", message=f"JSON is nested deeper than {DEPTH_MAX}", remedy="flatten it")
+        yield Fault(
+            pointer=pointer, code="too_deep", message=f"JSON is nested deeper than {DEPTH_MAX}", remedy="flatten it"
+        )
     elif len(orjson.dumps(value)) > PAYLOAD_BYTES_MAX:
-        yield Fault(pointer=pointer, code="too_large", message="is over 64 KiB of JSON", remedy="pass a reference instead")
+        yield Fault(
+            pointer=pointer, code="too_large", message="is over 64 KiB of JSON", remedy="pass a reference instead"
+        )
 
 
 def depth(value: Any) -> int:

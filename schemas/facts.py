@@ -11,12 +11,13 @@ The annotations are read at run time by the codec: what they name is imported fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from schemas.faults import Fault
+from schemas.frozen import frozen
 
 
 class Cause(StrEnum):
@@ -94,7 +95,7 @@ class RunDeferReason(StrEnum):
     PAUSED = "paused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ErrorInfo:
     """What a failed attempt said. `type` is at most 256 characters, `message` at most 4,096."""
 
@@ -102,7 +103,7 @@ class ErrorInfo:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NominalRange:
     """Occurrences in [from, to), `count` of them."""
 
@@ -111,7 +112,7 @@ class NominalRange:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Position:
     """Where a record stood."""
 
@@ -120,7 +121,7 @@ class Position:
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RetryPolicy:
     """When a failed attempt is tried again."""
 
@@ -132,7 +133,7 @@ class RetryPolicy:
     never_on: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JobSnapshot:
     """The whole job as it was when the run was created: nothing that changes later changes a run."""
 
@@ -187,7 +188,7 @@ class _OfPartition(Fact):
 # --- schedules ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduleAccepted(_OfSchedule):
     """A version of a schedule came into force at `effective_at`: later nominal instants follow `definition`."""
 
@@ -208,7 +209,7 @@ class ScheduleAccepted(_OfSchedule):
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SchedulePaused(_OfSchedule):
     """From `effective_at` on, occurrences are skipped at their time and do not come back."""
 
@@ -224,7 +225,7 @@ class SchedulePaused(_OfSchedule):
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduleResumed(_OfSchedule):
     """From `effective_at` on, occurrences have runs again."""
 
@@ -240,7 +241,7 @@ class ScheduleResumed(_OfSchedule):
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduleDeleted(_OfSchedule):
     """No occurrence after `effective_at`; queued and running runs finish unless `runs` is `cancel`."""
 
@@ -256,7 +257,7 @@ class ScheduleDeleted(_OfSchedule):
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommandRejected(Fact):
     """A command or record was refused; nothing of it took effect. `position` is where it stood."""
 
@@ -280,7 +281,7 @@ class CommandRejected(Fact):
 # --- reference definitions ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CatalogEntry(Fact):
     """The current version of a reference definition; `definition` None says that it was deleted."""
 
@@ -302,7 +303,7 @@ class CatalogEntry(Fact):
 # --- occurrences --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OccurrenceSkipped(_OfSchedule):
     """One occurrence (`nominal_time`) or several (`range`) will have no run, and why.
 
@@ -324,7 +325,7 @@ class OccurrenceSkipped(_OfSchedule):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OccurrenceDeferred(_OfSchedule):
     """A due occurrence waits for its decision."""
 
@@ -342,7 +343,7 @@ class OccurrenceDeferred(_OfSchedule):
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunCreated(_OfSchedule):
     """A run exists. `due_at` is when it should start, `deadline_at` when it ends `expired` at the latest.
 
@@ -369,7 +370,7 @@ class RunCreated(_OfSchedule):
     command_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunDeferred(_OfSchedule):
     """A created run waits for a worker since `since`, and why."""
 
@@ -381,9 +382,11 @@ class RunDeferred(_OfSchedule):
     since: datetime
     decided_at: datetime
     until: datetime | None = None
+    queue: str = ""  # with `shard`: whose run it is; the dispatcher finds the shard of a logged fact by them
+    shard: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunRetryScheduled(_OfSchedule):
     """Attempt number `attempt` will be handed out not before `retry_at`."""
 
@@ -395,9 +398,11 @@ class RunRetryScheduled(_OfSchedule):
     retry_at: datetime
     decided_at: datetime
     error: ErrorInfo | None = None
+    queue: str = ""
+    shard: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunCancelRequested(_OfSchedule):
     """Someone asked for the run to end. Written behind `run.created` in the same partition of `runs`."""
 
@@ -415,7 +420,7 @@ class RunCancelRequested(_OfSchedule):
     reply_to: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunFinished(_OfSchedule):
     """A run reached its one terminal outcome. `repeat` marks the answer to an inquiry: same id, no result."""
 
@@ -437,10 +442,12 @@ class RunFinished(_OfSchedule):
     labels: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     repeat: bool = False
+    queue: str = ""
+    shard: int = 0
     known_id: str = field(default="", metadata={"wire": False})  # the event id that a repeat goes by
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeadLetter(_OfSchedule):
     """A run given up, whole, so that it can be looked at and redriven."""
 
@@ -457,7 +464,7 @@ class DeadLetter(_OfSchedule):
 # --- attempts -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AttemptStarted(_OfSchedule):
     """A worker says that user code began. `started_at` is the owner's instant of reading the report."""
 
@@ -471,9 +478,11 @@ class AttemptStarted(_OfSchedule):
     handout: int
     handed_out_at: datetime
     started_at: datetime
+    queue: str = ""
+    shard: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AttemptFinished(_OfSchedule):
     """An attempt ended. `counted` says whether it used up one of the run's attempts."""
 
@@ -491,9 +500,11 @@ class AttemptFinished(_OfSchedule):
     counted: bool = True
     started_at: datetime | None = None
     error: ErrorInfo | None = None
+    queue: str = ""
+    shard: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AttemptDuplicate(_OfSchedule):
     """A report about a hand-out that no longer counts; it changed nothing."""
 
@@ -512,7 +523,7 @@ class AttemptDuplicate(_OfSchedule):
 # --- facts of a partition -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecoveryStarted(_OfPartition):
     """Occurrences older than their grace were met: until the partition has reached `to`, age is measured against it."""
 
@@ -523,7 +534,7 @@ class RecoveryStarted(_OfPartition):
     to: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecoveryFinished(_OfPartition):
     """Every occurrence up to `to` has its decision."""
 
@@ -535,7 +546,7 @@ class RecoveryFinished(_OfPartition):
     finished_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CatalogAdopted(_OfPartition):
     """The partition uses the catalog up to and including `offset`; `entries` are what changed."""
 
@@ -547,7 +558,7 @@ class CatalogAdopted(_OfPartition):
     entries: tuple[CatalogEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TzAdopted(_OfPartition):
     """Undecided occurrences follow tz database `version` from now on."""
 
@@ -559,7 +570,7 @@ class TzAdopted(_OfPartition):
     previous: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClockHeld(_OfPartition):
     """The wall clock cannot be believed: nothing is decided by time until it is released."""
 
@@ -571,7 +582,7 @@ class ClockHeld(_OfPartition):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClockReleased(_OfPartition):
     """The wall clock is believed again, and why."""
 
@@ -583,7 +594,7 @@ class ClockReleased(_OfPartition):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HistoryTrimmed(_OfPartition):
     """Decisions before `until` are no longer kept."""
 

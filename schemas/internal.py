@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from schemas.facts import ErrorInfo, Fact, RunCreated
 from schemas.faults import Fault
+from schemas.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FinishedLease:
     """A worker's word that it is done with a lease. `lease` is the opaque lease text of the hand-out."""
 
@@ -21,7 +21,7 @@ class FinishedLease:
     error: ErrorInfo | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkerReport(Fact):
     """What a worker says of itself, on `attempts`: one for all its leases.
 
@@ -51,7 +51,7 @@ class WorkerReport(Fact):
         return self.incarnation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HandOut(Fact):
     """The record that gives a run to a worker. Only the named incarnation may act on it."""
 
@@ -75,7 +75,7 @@ class HandOut(Fact):
         return self.incarnation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeaseNotice(Fact):
     """Tells a worker that leases ended (`ended`: drop them) or should stop (`cancelled`: ask the task)."""
 
@@ -93,7 +93,7 @@ class LeaseNotice(Fact):
         return self.incarnation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunInquired(Fact):
     """The scheduler asks what became of a run it has no outcome of; carries the run whole."""
 
@@ -106,7 +106,7 @@ class RunInquired(Fact):
         return self.run.subject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommandAnswered(Fact):
     """The owner's answer to a command, on the asking node's partition of `replies`.
 
@@ -125,7 +125,7 @@ class CommandAnswered(Fact):
         return self.command_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduleVersion(Fact):
     """One version of a schedule on the compacted topic `versions`: what the audit walks.
 
@@ -146,7 +146,7 @@ class ScheduleVersion(Fact):
         return f"{self.tenant}/{self.schedule}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduleCurrent(Fact):
     """The accepted definition of a schedule as it stands, on the compacted topic `schedules`."""
 
@@ -165,6 +165,94 @@ class ScheduleCurrent(Fact):
         return f"{self.tenant}/{self.schedule}"
 
 
+# --- what the dispatcher's own state follows from -----------------------------------------------------------------
+#
+# They stand in decision records and are published nowhere. `queue` and `shard` name the state they evolve.
+
+
+@frozen
+class WorkerReported(Fact):
+    """What a report changed of its worker. `read_up_to` never goes back and never names a hand-out not yet made."""
+
+    TYPE: ClassVar[str] = "tidewheel.worker.reported.v1"
+    queue: str
+    shard: int
+    worker: str
+    incarnation: str
+    number: int
+    inbox: int
+    read_up_to: int
+    slots: int
+    tasks: tuple[str, ...]
+    reported_at: datetime
+    draining: bool = False
+
+    @property
+    def subject(self) -> str:
+        return self.incarnation
+
+
+@frozen
+class WorkerLapsed(Fact):
+    """A worker has not reported for its period: nothing is handed to it until it does."""
+
+    TYPE: ClassVar[str] = "tidewheel.worker.lapsed.v1"
+    queue: str
+    shard: int
+    incarnation: str
+    lapsed_at: datetime
+
+    @property
+    def subject(self) -> str:
+        return self.incarnation
+
+
+@frozen
+class WorkerEnded(Fact):
+    """Another incarnation took this one's name: it never gets a run again."""
+
+    TYPE: ClassVar[str] = "tidewheel.worker.ended.v1"
+    queue: str
+    shard: int
+    incarnation: str
+    ended_by: str
+    ended_at: datetime
+
+    @property
+    def subject(self) -> str:
+        return self.incarnation
+
+
+@frozen
+class WorkersForgotten(Fact):
+    """Ended incarnations that are not remembered any longer."""
+
+    TYPE: ClassVar[str] = "tidewheel.worker.forgotten.v1"
+    queue: str
+    shard: int
+    incarnations: tuple[str, ...]
+    forgotten_at: datetime
+
+    @property
+    def subject(self) -> str:
+        return f"{self.queue}/{self.shard}"
+
+
+@frozen
+class MemoryTrimmed(Fact):
+    """One bounded step of forgetting what ended before `until`: outcomes of runs, hand-outs that no longer count."""
+
+    TYPE: ClassVar[str] = "tidewheel.memory.trimmed.v1"
+    queue: str
+    shard: int
+    until: datetime
+    trimmed_at: datetime
+
+    @property
+    def subject(self) -> str:
+        return f"{self.queue}/{self.shard}"
+
+
 PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
     WorkerReport,
     HandOut,
@@ -173,4 +261,9 @@ PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
     CommandAnswered,
     ScheduleVersion,
     ScheduleCurrent,
+    WorkerReported,
+    WorkerLapsed,
+    WorkerEnded,
+    WorkersForgotten,
+    MemoryTrimmed,
 )

@@ -105,7 +105,9 @@ def topic_table(retention: Retention) -> tuple[TopicSpec, ...]:
     delete, compact = Cleanup.DELETE, Cleanup.COMPACT
     schedule, shard, one = Family.SCHEDULE, Family.SHARD, Family.ONE
 
-    def spec(name: str, key: str, family: Family, cleanup: Cleanup, kept: timedelta | None = None, *, internal: bool = False) -> TopicSpec:
+    def spec(
+        name: str, key: str, family: Family, cleanup: Cleanup, kept: timedelta | None = None, *, internal: bool = False
+    ) -> TopicSpec:
         return TopicSpec(name=name, key=key, family=family, cleanup=cleanup, retention=kept, internal=internal)
 
     return (
@@ -115,9 +117,18 @@ def topic_table(retention: Retention) -> tuple[TopicSpec, ...]:
         spec(VERSIONS, "tenant/name/version", schedule, compact),
         spec(REJECTIONS, "tenant/name", schedule, delete, retention.history),
         spec(RUNS, "run id, explicit partition of the queue's shard", shard, delete, retention.runs),
-        spec(ATTEMPTS, "incarnation, explicit partition of the queue's shard", shard, delete, retention.attempts, internal=True),
+        spec(
+            ATTEMPTS,
+            "incarnation, explicit partition of the queue's shard",
+            shard,
+            delete,
+            retention.attempts,
+            internal=True,
+        ),
         spec(LINKS, "receiver's partition", schedule, delete, retention.history, internal=True),
-        spec(REPLIES, "command id, partition of the asking node", Family.REPLY, delete, retention.replies, internal=True),
+        spec(
+            REPLIES, "command id, partition of the asking node", Family.REPLY, delete, retention.replies, internal=True
+        ),
         spec(LOGS, "run id", shard, delete, retention.logs, internal=True),
         spec(RUN_EVENTS, "tenant/name", schedule, delete, retention.history),
         spec(RUN_OUTCOMES, "tenant/name", schedule, delete, retention.history),
@@ -130,6 +141,10 @@ def topic_table(retention: Retention) -> tuple[TopicSpec, ...]:
 def dispatch_spec(queue: str, retention: Retention) -> TopicSpec:
     """The inbox topic of one queue."""
     return TopicSpec(
-        name=dispatch_topic(queue), key="incarnation", family=Family.INBOX, cleanup=Cleanup.DELETE,
-        retention=retention.dispatch, internal=True,
+        name=dispatch_topic(queue),
+        key="incarnation",
+        family=Family.INBOX,
+        cleanup=Cleanup.DELETE,
+        retention=retention.dispatch,
+        internal=True,
     )
