@@ -38,7 +38,7 @@ class UnknownTopic(LogError):
 
 
 class OffsetOutOfRange(LogError):
-    """Records between the asked position and the oldest kept one are gone."""
+    """Records between the asked position and the oldest kept one are gone, or the position is beyond the end."""
 
 
 class Receipt(Protocol):
@@ -117,7 +117,8 @@ class Log(Protocol):
     def create(self, specs: Mapping[TopicSpec, int]) -> None:
         """Create topics with their partition counts; those that exist with the same count are left as they are.
 
-        LogError names a topic that exists with another count.
+        LogError names a topic that exists with another count or another clean-up. (The embedded log, which has no
+        administrator of its own, adopts a changed retention.)
         """
         ...
 
@@ -138,7 +139,7 @@ class Log(Protocol):
         ...
 
     def end_offset(self, partition: TopicPartition) -> int:
-        """One past the last committed record."""
+        """No committed record stands here or later; a reader that has read them all has this position."""
         ...
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:

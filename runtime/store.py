@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-class StoreCorrupt(Exception):
+class StoreError(Exception):
+    """The store could not do what was asked: no space, no permission, closed, or open somewhere else."""
+
+
+class StoreCorrupt(StoreError):
     """The store cannot be trusted: set it aside and rebuild it from the changelog."""
 
 

@@ -1,0 +1,181 @@
+"""How a commit gets into the embedded log: reserved in order, written side by side, visible in order.
+
+A commit reserves its offsets under the lock (microseconds). It is encoded and written without the lock, beside
+others: RocksDB joins concurrent writers into one write, and with `durability="disk"` into one sync. It becomes
+visible under the lock again, in the order of the reservations: so readers see transactions whole and offsets in order,
+and a commit that has returned is durable with all that stands before it.
+
+A commit that fails leaves a gap in the offsets, and so may a kill: what was not written never was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Condition, Lock
+
+from rocksdict import WriteBatch
+
+from runtime.clock import Clock
+from runtime.log import Fenced
+from runtime.logs import layout
+from runtime.logs.partition import Appended, Partition, Recent
+from runtime.logs.producing import Commit, Writer
+from runtime.record import Outgoing, Record, TopicPartition
+from runtime.stores.database import Database, new_batch
+
+Positions = dict[str, dict[TopicPartition, int]]  # by group
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Pending:
+    """A commit between its reservation and its appearance."""
+
+    writer: Writer | None
+    positions: Mapping[TopicPartition, int]
+    places: Mapping[Partition, tuple[int, Appended]]
+    now: datetime
+    written: Mapping[Partition, list[Record]] = field(default_factory=dict)
+    size: int = 0
+    settled: bool = False
+    succeeded: bool = False
+    visible: bool = False
+
+
+class Commits:
+    """All writing of records. `lock` guards where partitions end, the epochs, and the positions of groups."""
+
+    def __init__(self, database: Database, clock: Clock, lock: Lock, positions: Positions) -> None:
+        self._database = database
+        self._clock = clock
+        self._lock = lock
+        self._appeared = Condition(lock)
+        self._pending: deque[Pending] = deque()
+        self._recent = Recent()
+        self._epochs = _stored_epochs(database)
+        self._positions = positions
+
+    def run(
+        self,
+        writer: Writer | None,
+        records: Sequence[Outgoing],
+        partitions: Sequence[Partition],
+        positions: Mapping[Partition, int],
+    ) -> Commit:
+        """Write `records`, each to its partition, together with the positions of the writer's group."""
+        pending = self._reserve(writer, Counter(partitions), positions)
+        try:
+            batch, commit = _encoded(pending, records, partitions)
+            if writer:
+                _put_positions(batch, writer.group, positions)
+            self._database.write(batch)
+        except BaseException:
+            self._settle(pending, succeeded=False)
+            raise
+        self._settle(pending, succeeded=True)
+        return commit
+
+    def take_over(self, transactional_id: str) -> int:
+        """The epoch of a new writer; its predecessor is fenced, and a commit of his that is being written is over."""
+        with self._lock:
+            epoch = self._epochs.get(transactional_id, 0) + 1
+            self._epochs[transactional_id] = epoch
+            while any(pending.writer and pending.writer[0] == transactional_id for pending in self._pending):
+                self._appeared.wait()
+        batch = new_batch()
+        batch.put(layout.EPOCH + transactional_id.encode(), layout.pack_offset(epoch))
+        self._database.write(batch)
+        return epoch
+
+    def check(self, writer: Writer) -> None:
+        """`Fenced` when a later writer of the same id has taken over."""
+        if self._epochs[writer.transactional_id] != writer.epoch:
+            raise Fenced(f"a later producer of {writer.transactional_id} has taken over from epoch {writer.epoch}")
+
+    def positions(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """What a group has committed for some partitions."""
+        with self._lock:
+            known = self._positions.get(group, {})
+            return {partition: known[partition] for partition in partitions if partition in known}
+
+    def _reserve(
+        self, writer: Writer | None, counts: Mapping[Partition, int], positions: Mapping[Partition, int]
+    ) -> Pending:
+        named = {partition.name: position for partition, position in positions.items()}
+        with self._lock:
+            if writer:
+                self.check(writer)
+            now = self._clock.now()
+            appended = Appended(layout.to_ms(now), now)
+            places = {partition: partition.reserve(count, appended) for partition, count in counts.items()}
+            pending = Pending(writer=writer, positions=named, places=places, now=now)
+            self._pending.append(pending)
+        return pending
+
+    def _settle(self, pending: Pending, *, succeeded: bool) -> None:
+        """Make visible what nothing older stands before; return when this commit is among that."""
+        with self._lock:
+            pending.settled, pending.succeeded = True, succeeded
+            while self._pending and self._pending[0].settled:
+                self._show(self._pending.popleft())
+            self._appeared.notify_all()
+            while not pending.visible:
+                self._appeared.wait()
+
+    def _show(self, pending: Pending) -> None:
+        pending.visible = True
+        if not pending.succeeded:
+            return
+        for partition, records in pending.written.items():
+            partition.end = records[-1].offset + 1
+        self._recent.add(pending.written, pending.size)
+        if pending.writer:
+            self._positions.setdefault(pending.writer.group, {}).update(pending.positions)
+        for partition in pending.written:
+            partition.signal()
+
+
+def _encoded(
+    pending: Pending, records: Sequence[Outgoing], partitions: Sequence[Partition]
+) -> tuple[WriteBatch, Commit]:
+    batch = new_batch()
+    offsets = []
+    written: dict[Partition, list[Record]] = {partition: [] for partition in pending.places}
+    for outgoing, partition in zip(records, partitions, strict=True):
+        first, (appended_ms, appended_at) = pending.places[partition]
+        there = written[partition]
+        offset = first + len(there)
+        data = layout.encode(outgoing, appended_ms)
+        batch.put(partition.record_key(offset), data)
+        there.append(_record(outgoing, offset, appended_at))
+        offsets.append(offset)
+        pending.size += len(data)
+    pending.written = written
+    latest = max((appended.appended_at for _, appended in pending.places.values()), default=pending.now)
+    return batch, Commit(offsets=offsets, appended_at=latest)
+
+
+def _record(sent: Outgoing, offset: int, appended_at: datetime) -> Record:
+    return Record(sent.topic, sent.partition, offset, sent.key, sent.value, sent.headers, appended_at)
+
+
+def _put_positions(batch: WriteBatch, group: str, positions: Mapping[Partition, int]) -> None:
+    for partition, position in positions.items():
+        batch.put(layout.group_key(group, partition.key), layout.pack_offset(position))
+
+
+def _stored_epochs(database: Database) -> dict[str, int]:
+    rows = database.scan(layout.EPOCH, layout.after(layout.EPOCH))
+    return {key[len(layout.EPOCH) :].decode(): layout.unpack_offset(value) for key, value in rows}
+
+
+def stored_positions(database: Database, partitions: Iterable[Partition]) -> Positions:
+    """What every group has committed."""
+    names = {partition.key: partition.name for partition in partitions}
+    positions: Positions = {}
+    for key, value in database.scan(layout.GROUP, layout.after(layout.GROUP)):
+        group, place = layout.unpack_group_key(key)
+        positions.setdefault(group, {})[names[place]] = layout.unpack_offset(value)
+    return positions

@@ -1,0 +1,83 @@
+"""The store port in memory: for tests, and for the simulation, where a crash is the loss of the object."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from weakref import WeakSet
+
+from runtime.store import StoreError
+
+
+class MemoryStore:
+    """`Store` in a dict and the sorted list of its keys."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self._keys: list[bytes] = []
+        self._scans: WeakSet[Scan] = WeakSet()
+        self._closed = False
+
+    def get(self, key: bytes) -> bytes | None:
+        """See `Store.get`."""
+        self._check_open()
+        return self._values.get(key)
+
+    def scan(self, start: bytes, end: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """See `Store.scan`."""
+        self._check_open()
+        keys = self._keys
+        first = bisect_left(keys, start)
+        after = len(keys) if end is None else bisect_left(keys, end)
+        indexes = range(after - 1, first - 1, -1) if reverse else range(first, after)
+        scan = Scan((key, self._values[key]) for key in (keys[index] for index in indexes))
+        self._scans.add(scan)
+        return scan
+
+    def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """See `Store.apply`."""
+        self._check_open()
+        self._settle_scans()
+        gone = {key for key, value in changes.items() if value is None and key in self._values}
+        written = {key: value for key, value in changes.items() if value is not None}
+        new = written.keys() - self._values.keys()
+        for key in gone:
+            del self._values[key]
+        self._values.update(written)
+        if gone or new:
+            # Two sorted runs merge in one pass.
+            self._keys = sorted([key for key in self._keys if key not in gone] + sorted(new))
+
+    def clear(self) -> None:
+        """See `Store.clear`."""
+        self._check_open()
+        self._settle_scans()
+        self._values.clear()
+        self._keys = []
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._closed = True
+
+    def _settle_scans(self) -> None:
+        for scan in list(self._scans):
+            scan.settle()
+        self._scans.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the store is closed")
+
+
+class Scan(Iterator[tuple[bytes, bytes]]):
+    """Entries read lazily, and all at once when the store is about to change under them."""
+
+    def __init__(self, entries: Iterator[tuple[bytes, bytes]]) -> None:
+        self._entries = entries
+
+    def __next__(self) -> tuple[bytes, bytes]:
+        return next(self._entries)
+
+    def settle(self) -> None:
+        """Read what is left."""
+        self._entries = iter(list(self._entries))
