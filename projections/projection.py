@@ -1,0 +1,33 @@
+"""What a projection is: a table of folds, one for each type of event that touches its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from projections.event import Event
+
+Row = dict[str, Any]  # never changed in place: a fold makes a new one, or hands back the one it was given
+Key = tuple[str | int, ...]
+Fold = Callable[[Row | None, Event], Row | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """How the rows of `table` follow from events.
+
+    `key` names the row an event touches, None where it touches none. A fold that returns the row it was given changed
+    nothing; one that returns None removes it. `once` rows are written by their first event and never change: they
+    need not be read before.
+    """
+
+    table: str
+    key: Callable[[Event], Key | None]
+    folds: Mapping[str, Fold]
+    once: bool = False
+
+
+def outdated(row: Row | None, event: Event) -> bool:
+    """Whether the row already follows a later transaction of the same owner: the event is an echo."""
+    return row is not None and bool(event.sequence < row["sequence"])

@@ -1,0 +1,252 @@
+"""The projector: reads events, folds them, writes rows; one thread, started and stopped by its process.
+
+Freshness is something to wait for: `reached` tells whether the rows follow the log up to given positions, and
+`on_progress` calls back whenever they have moved.
+
+A fault of the log or the database ends nothing: the projector says so (`problem`), opens both anew and goes on from
+the positions that stand beside the rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from projections import batch
+from runtime.record import TopicPartition
+
+if TYPE_CHECKING:
+    from projections.batch import Changes
+    from projections.projection import Key, Row
+    from runtime.record import Record
+
+_log = logging.getLogger("tidewheel.projections")
+
+Positions = Mapping[TopicPartition, int]
+
+
+class EventReader(Protocol):
+    """What is needed of a reader of the log."""
+
+    def poll(self, *, records_max: int, bytes_max: int, timeout: float) -> list[Record]: ...
+    def position(self, partition: TopicPartition) -> int: ...
+    def wake(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class EventLog(Protocol):
+    """What is needed of the log."""
+
+    cluster_id: str
+
+    def partitions(self, topic: str) -> int: ...
+    def topic_id(self, topic: str) -> str: ...
+    def begin_offset(self, partition: TopicPartition) -> int: ...
+    def end_offset(self, partition: TopicPartition) -> int: ...
+    def open_reader(self, positions: Mapping[TopicPartition, int]) -> EventReader: ...
+
+
+class ReadModel(Protocol):
+    """What is needed of the read model's writer."""
+
+    def belong_to(self, source: Mapping[str, str], *, anew: bool) -> None: ...
+    def positions(self) -> Positions: ...
+    def load(self, table: str, keys: Collection[Key]) -> Mapping[Key, Row]: ...
+    def apply(self, changes: Changes, old: Positions, new: Positions) -> None: ...
+    def forget(self) -> None: ...
+    def trim(self, *, history_before: datetime, commands_before: datetime, rows_max: int) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is taken at once. Larger batches write fewer rows for the same events, smaller ones are fresher."""
+
+    records: int = 2_000
+    bytes: int = 8 * 1024 * 1024
+    idle: timedelta = timedelta(milliseconds=100)  # how long an empty poll waits
+    linger: timedelta = timedelta(milliseconds=10)  # how long a small batch waits for company
+    trim_rows: int = 500  # a step of retention takes milliseconds
+    trim_every: timedelta = timedelta(seconds=10)
+    retry_after: timedelta = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """How long rows stay: as long as the topics they follow, and commands 7 days."""
+
+    history: timedelta = timedelta(days=30)
+    commands: timedelta = timedelta(days=7)
+
+
+class Projector:
+    """Keeps a read model up with the log."""
+
+    def __init__(
+        self, *, log: EventLog, model: ReadModel, now: Callable[[], datetime], kept: Kept | None = None,
+        limits: Limits | None = None,
+    ) -> None:  # fmt: skip
+        self._log = log
+        self._model = model
+        self._now = now
+        self._kept = kept or Kept()
+        self._limits = limits or Limits()
+        self._moved = threading.Condition()
+        self._positions: dict[TopicPartition, int] = {}
+        self._targets: dict[TopicPartition, int] | None = None
+        self._as_of = datetime.fromtimestamp(0, UTC)
+        self._trimmed_at = self._as_of
+        self._callbacks: list[Callable[[], None]] = []
+        self._stopping = threading.Event()
+        self._reader: EventReader | None = None
+        self._thread = threading.Thread(target=self._run, name="projector", daemon=True)
+        self.problem: str | None = None
+
+    def start(self) -> None:
+        """Begin to follow the log."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return when the batch in hand is written and the thread has ended; idempotent."""
+        self._stopping.set()
+        reader = self._reader
+        if reader is not None:
+            reader.wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the rows have followed the log to where it ended at the start, and nothing is wrong now."""
+        return self.problem is None and self._targets is not None and self.reached(self._targets)
+
+    @property
+    def positions(self) -> Positions:
+        """The next offsets to read: everything before them is in the rows."""
+        with self._moved:
+            return dict(self._positions)
+
+    @property
+    def as_of(self) -> datetime:
+        """Everything appended before this instant is in the rows."""
+        return self._as_of
+
+    def inputs(self) -> list[TopicPartition]:
+        """The partitions that rows follow from."""
+        return [
+            TopicPartition(topic, partition)
+            for topic in batch.INPUTS
+            for partition in range(self._log.partitions(topic))
+        ]
+
+    def reached(self, targets: Positions) -> bool:
+        """Whether everything before the targets is in the rows."""
+        with self._moved:
+            return self._reached(targets)
+
+    def wait_until(self, targets: Positions, timeout: float) -> bool:
+        """Wait for the rows to follow the log up to the targets; False after `timeout` seconds."""
+        with self._moved:
+            return self._moved.wait_for(lambda: self._reached(targets), timeout)
+
+    def on_progress(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back from the projector's thread after each batch; the answer ends that."""
+        with self._moved:
+            self._callbacks = [*self._callbacks, callback]
+        return lambda: self._silence(callback)
+
+    def _silence(self, callback: Callable[[], None]) -> None:
+        with self._moved:
+            self._callbacks = [known for known in self._callbacks if known is not callback]
+
+    def _reached(self, targets: Positions) -> bool:
+        return all(self._positions.get(partition, 0) >= offset for partition, offset in targets.items())
+
+    # --- the thread -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except Exception as error:  # noqa: BLE001 -- the border: whatever it was, rows and positions are as they were
+                self.problem = f"{type(error).__name__}: {error}"
+                _log.exception("projector.failed")
+                self._model.forget()
+                self._stopping.wait(self._limits.retry_after.total_seconds())
+
+    def _follow(self) -> None:
+        inputs = self.inputs()
+        self._targets = {partition: self._log.end_offset(partition) for partition in inputs}
+        self._model.belong_to(self._source(), anew=False)
+        if any(offset > self._targets.get(partition, 0) for partition, offset in self._model.positions().items()):
+            _log.error("projector.ahead: the log has lost records that stand in rows; building the rows anew")
+            self._model.belong_to(self._source(), anew=True)
+        stored = dict(self._model.positions())
+        begin = {partition: self._begin(partition, stored) for partition in inputs}
+        self._publish(begin, self._as_of)
+        self._reader = reader = self._log.open_reader(begin)
+        try:
+            while not self._stopping.is_set():
+                stored = self._step(reader, inputs, stored)
+                self.problem = None
+        finally:
+            self._reader = None
+            reader.close()
+
+    def _source(self) -> dict[str, str]:
+        return {"cluster": self._log.cluster_id, **{topic: self._log.topic_id(topic) for topic in batch.INPUTS}}
+
+    def _begin(self, partition: TopicPartition, stored: Positions) -> int:
+        """Where to read on. What was trimmed from the log before it was read has no rows, and that is said."""
+        wanted, oldest = stored.get(partition, 0), self._log.begin_offset(partition)
+        if partition in stored and wanted < oldest:
+            _log.error("projector.behind: %s[%d] %d..%d was trimmed before it was read", *partition, wanted, oldest)
+        return max(wanted, oldest)
+
+    def _step(
+        self, reader: EventReader, inputs: Collection[TopicPartition], stored: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        asked_at = self._now()
+        records = self._gather(reader)
+        reached = {partition: reader.position(partition) for partition in inputs}
+        if records:
+            changes = batch.fold(batch.read_all(records), self._model.load)
+            self._model.apply(changes, stored, reached)
+            stored = reached
+        drained = len(records) < self._limits.records
+        self._publish(reached, asked_at if drained else max(record.appended_at for record in records))
+        if asked_at - self._trimmed_at >= self._limits.trim_every:
+            self._trim(asked_at)
+        return stored
+
+    def _gather(self, reader: EventReader) -> list[Record]:
+        limits = self._limits
+        records = reader.poll(
+            records_max=limits.records, bytes_max=limits.bytes, timeout=limits.idle.total_seconds()
+        )  # fmt: skip
+        if not records or len(records) >= limits.records or self._stopping.wait(limits.linger.total_seconds()):
+            return records
+        more = reader.poll(records_max=limits.records - len(records), bytes_max=limits.bytes, timeout=0)
+        return records + more
+
+    def _publish(self, positions: dict[TopicPartition, int], as_of: datetime) -> None:
+        with self._moved:
+            self._positions = positions
+            self._as_of = max(as_of, self._as_of)
+            self._moved.notify_all()
+            callbacks = self._callbacks
+        for callback in callbacks:
+            callback()
+
+    def _trim(self, now: datetime) -> None:
+        """One bounded step; the next comes at once as long as steps find their fill."""
+        gone = self._model.trim(
+            history_before=now - self._kept.history,
+            commands_before=now - self._kept.commands,
+            rows_max=self._limits.trim_rows,
+        )
+        if gone < self._limits.trim_rows:
+            self._trimmed_at = now

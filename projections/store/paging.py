@@ -1,0 +1,80 @@
+"""Pages of a long answer: the keys of the last row shown are the cursor of the next page.
+
+A page costs the same wherever it stands, and rows that come or go meanwhile neither repeat nor hide others.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from sqlalchemy import and_, or_
+
+from schemas.faults import Fault, Refused
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column, ColumnElement
+
+LIMIT = 100
+LIMIT_MAX = 500  # a page is built in memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One column of the order that pages follow."""
+
+    column: Column[Any]
+    descending: bool = False
+
+    def clause(self) -> ColumnElement[Any]:
+        """For ORDER BY."""
+        return self.column.desc() if self.descending else self.column.asc()
+
+    def beyond(self, value: Any) -> ColumnElement[bool]:
+        """What comes after `value`."""
+        further: ColumnElement[bool] = self.column < value if self.descending else self.column > value
+        return further
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Rows, and the cursor of the next page where there is one."""
+
+    rows: Sequence[dict[str, Any]]
+    cursor: str | None
+
+
+def bounded(limit: int | None) -> int:
+    """A page's size; a larger wish than allowed is cut."""
+    return LIMIT if limit is None else max(1, min(limit, LIMIT_MAX))
+
+
+def write(values: Sequence[Any]) -> str:
+    """An opaque, URL-safe cursor."""
+    return base64.urlsafe_b64encode(orjson.dumps(list(values))).rstrip(b"=").decode()
+
+
+def read(cursor: str, length: int) -> list[Any]:
+    """What stands in a cursor that `write` made; `Refused` for any other."""
+    try:
+        values = orjson.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+    except (binascii.Error, UnicodeEncodeError, orjson.JSONDecodeError):
+        values = None
+    if not isinstance(values, list) or len(values) != length or not all(isinstance(item, str | int) for item in values):
+        raise Refused(
+            Fault(pointer="/cursor", code="cursor", message="is not a cursor that we gave", remedy="start without")
+        )
+    return values
+
+
+def after(order: Sequence[Order], values: Sequence[Any]) -> ColumnElement[bool]:
+    """The rows behind the one whose order columns have these values."""
+    steps = []
+    for number, (last, value) in enumerate(zip(order, values, strict=True)):
+        same = [earlier.column == known for earlier, known in zip(order[:number], values[:number], strict=True)]
+        steps.append(and_(*same, last.beyond(value)))
+    return or_(*steps)

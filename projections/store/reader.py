@@ -1,0 +1,218 @@
+"""The questions. Each is asked within a scope, and the tenant's predicate is put in at one place, for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, func, or_, select
+
+from projections import commands, runs, schedules
+from projections.store import paging, tables
+from projections.store.paging import Order, Page
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Engine, Select
+
+Row = dict[str, Any]
+
+OPEN_STATES = (runs.QUEUED, runs.RUNNING, runs.RETRY_WAIT)
+STORY_MAX = 1_000  # events of one run that are shown; one with more attempts than that is told in part
+OCCURRENCES_MAX = 1_000
+VERSIONS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose rows may be seen: those of one tenant, or (None) of all."""
+
+    tenant: str | None
+
+
+ALL = Scope(tenant=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs are asked for; what is left out does not matter. Instants are half-open, of the creation."""
+
+    schedule: str | None = None
+    states: tuple[str, ...] = ()
+    from_: datetime | None = None
+    to: datetime | None = None
+    labels: Mapping[str, str] | None = None
+
+
+class Reader:
+    """Answers from the read model, from any thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    # --- schedules ------------------------------------------------------------------------------------------------
+
+    def schedule(self, scope: Scope, name: str) -> Row | None:
+        """One schedule with what it did last; a deleted one too, for as long as it is remembered."""
+        query = _within(scope, _schedules()).where(tables.SCHEDULES.c.name == name)
+        return self._one(query)
+
+    def schedules(
+        self, scope: Scope, *, state: str | None = None, labels: Mapping[str, str] | None = None,
+        cursor: str | None = None, limit: int | None = None,
+    ) -> Page:  # fmt: skip
+        """Schedules in order of their names; deleted ones only where that state is asked for."""
+        table = tables.SCHEDULES
+        query = _within(scope, _schedules())
+        query = query.where(table.c.state == state if state else table.c.state != schedules.DELETED)
+        query = query.where(*(table.c.labels[key].as_string() == value for key, value in (labels or {}).items()))
+        return self._page(query, (Order(column=table.c.tenant), Order(column=table.c.name)), cursor, limit)
+
+    def versions(self, scope: Scope, schedule: str) -> Sequence[Row]:
+        """The newest versions of a schedule, newest first."""
+        table = tables.VERSIONS
+        query = _within(scope, select(table)).where(table.c.schedule == schedule)
+        return self._all(query.order_by(table.c.version.desc()).limit(VERSIONS_MAX))
+
+    def tenants(self) -> Sequence[Row]:
+        """Every tenant that has a schedule, with how many."""
+        table = tables.SCHEDULES
+        query = select(table.c.tenant.label("name"), func.count().label("schedules"))
+        alive = query.where(table.c.state != schedules.DELETED)
+        return self._all(alive.group_by(table.c.tenant).order_by(table.c.tenant).limit(paging.LIMIT_MAX))
+
+    # --- occurrences ----------------------------------------------------------------------------------------------
+
+    def created(self, scope: Scope, schedule: str, from_: datetime, to: datetime, limit: int) -> Sequence[Row]:
+        """The runs of the occurrences in [from, to), by nominal time, found by the id that follows from it."""
+        table = tables.RUNS
+        first, last = f"{schedule}.{from_:%Y%m%dT%H%M%SZ}", f"{schedule}.{to:%Y%m%dT%H%M%SZ}"
+        query = _within(scope, select(table)).where(
+            table.c.run_id >= first, table.c.run_id <= last, table.c.schedule == schedule,
+            table.c.nominal_time >= from_, table.c.nominal_time < to,
+        )  # fmt: skip
+        return self._all(query.order_by(table.c.run_id).limit(min(limit, OCCURRENCES_MAX)))
+
+    def undone(self, scope: Scope, schedule: str, from_: datetime, to: datetime, limit: int) -> Sequence[Row]:
+        """Skips, ranges of them, dropped readings and deferrals that touch [from, to)."""
+        table = tables.OCCURRENCES
+        within = and_(table.c.nominal_from >= from_, table.c.nominal_from < to)
+        reaching = and_(table.c.nominal_from < from_, table.c.nominal_to > from_)
+        query = _within(scope, select(table)).where(table.c.schedule == schedule, or_(within, reaching))
+        return self._all(query.order_by(table.c.nominal_from).limit(min(limit, OCCURRENCES_MAX)))
+
+    # --- runs -----------------------------------------------------------------------------------------------------
+
+    def runs(
+        self, scope: Scope, wanted: RunFilter, *, cursor: str | None = None, limit: int | None = None
+    ) -> Page:  # fmt: skip
+        """Runs, the newest first."""
+        table = tables.RUNS
+        query = _within(scope, select(table))
+        if wanted.schedule is not None:
+            query = query.where(table.c.schedule == wanted.schedule)
+        if wanted.states:
+            query = query.where(table.c.state.in_(wanted.states))
+        if wanted.from_ is not None:
+            query = query.where(table.c.created_at >= wanted.from_)
+        if wanted.to is not None:
+            query = query.where(table.c.created_at < wanted.to)
+        query = query.where(*(table.c.labels[key].as_string() == value for key, value in (wanted.labels or {}).items()))
+        order = (
+            Order(column=table.c.created_at, descending=True), Order(column=table.c.run_id, descending=True),
+            Order(column=table.c.tenant, descending=True),
+        )  # fmt: skip
+        return self._page(query, order, cursor, limit)
+
+    def run(self, scope: Scope, run_id: str) -> Row | None:
+        """One run."""
+        return self._one(_within(scope, select(tables.RUNS)).where(tables.RUNS.c.run_id == run_id))
+
+    def attempts(self, scope: Scope, run_id: str) -> Sequence[Row]:
+        """Its hand-outs in order."""
+        table = tables.ATTEMPTS
+        query = _within(scope, select(table)).where(table.c.run_id == run_id)
+        return self._all(query.order_by(table.c.handout).limit(STORY_MAX))
+
+    def story(self, scope: Scope, schedule: str, run_id: str = "") -> Sequence[Row]:
+        """The events of a run, or of the schedule itself, as they were written, in order."""
+        table = tables.STORY
+        query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.run_id == run_id)
+        return self._all(query.order_by(table.c.offset).limit(STORY_MAX))
+
+    def counts(self, scope: Scope, since: datetime) -> Mapping[str, int]:
+        """How many runs are open, and how many ended how since an instant, by state."""
+        table = tables.RUNS
+        recent = or_(table.c.state.in_(OPEN_STATES), table.c.created_at >= since)
+        query = (
+            _within(scope, select(table)).with_only_columns(table.c.state, func.count().label("count")).where(recent)
+        )
+        return {row["state"]: row["count"] for row in self._all(query.group_by(table.c.state))}
+
+    # --- commands, jobs -------------------------------------------------------------------------------------------
+
+    def command(self, scope: Scope, command_id: str, source: str) -> Row | None:
+        """What became of a command that `source` sent."""
+        table = tables.COMMANDS
+        query = _within(scope, select(table)).where(table.c.command_id == command_id)
+        sent = or_(table.c.source == source, and_(table.c.source == "", table.c.outcome == commands.ACCEPTED))
+        return self._one(query.where(sent).order_by(table.c.answered_at).limit(1))
+
+    def entry(self, scope: Scope, kind: str, name: str) -> Row | None:
+        """One reference definition."""
+        table = tables.CATALOG
+        query = _within(scope, select(table)).where(table.c.kind == kind, table.c.name == name)
+        return self._one(query.where(table.c.definition.is_not(None)))
+
+    def entries(self, scope: Scope, kind: str, *, cursor: str | None = None, limit: int | None = None) -> Page:
+        """Reference definitions of a kind in order of their names."""
+        table = tables.CATALOG
+        query = _within(scope, select(table)).where(table.c.kind == kind, table.c.definition.is_not(None))
+        return self._page(query, (Order(column=table.c.tenant), Order(column=table.c.name)), cursor, limit)
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def _one(self, query: Select[Any]) -> Row | None:
+        rows = self._all(query)
+        return rows[0] if rows else None
+
+    def _all(self, query: Select[Any]) -> list[Row]:
+        with self._engine.connect() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def _page(self, query: Select[Any], order: Sequence[Order], cursor: str | None, limit: int | None) -> Page:
+        if cursor is not None:
+            query = query.where(paging.after(order, paging.read(cursor, len(order))))
+        size = paging.bounded(limit)
+        rows = self._all(query.order_by(*(each.clause() for each in order)).limit(size + 1))
+        more = len(rows) > size
+        last = [_comparable(rows[size - 1][each.column.name]) for each in order] if more else []
+        return Page(rows=rows[:size], cursor=paging.write(last) if more else None)
+
+
+def _schedules() -> Select[Any]:
+    """Schedules with what they did last."""
+    schedule, activity = tables.SCHEDULES, tables.ACTIVITY
+    last = {
+        "last_run_id": activity.c.created_run_id,
+        "last_created_at": activity.c.created_at,
+        "last_nominal_time": activity.c.created_nominal_time,
+        "last_finished_run_id": activity.c.finished_run_id,
+        "last_outcome": activity.c.outcome,
+        "last_finished_at": activity.c.finished_at,
+    }
+    same = and_(schedule.c.tenant == activity.c.tenant, schedule.c.name == activity.c.name)
+    return select(schedule, *(column.label(name) for name, column in last.items())).outerjoin(activity, same)
+
+
+def _within(scope: Scope, query: Select[Any]) -> Select[Any]:
+    """The one place where a tenant sees only its own."""
+    if scope.tenant is None:
+        return query
+    tenant: ColumnElement[str] = query.selected_columns["tenant"]
+    return query.where(tenant == scope.tenant)
+
+
+def _comparable(value: Any) -> Any:
+    return round(value.timestamp() * 1000) if isinstance(value, datetime) else value

@@ -1,0 +1,161 @@
+"""The tables of the read model. Instants are milliseconds since 1970, so that they order and compare everywhere.
+
+A change here is a new VERSION: what an older version wrote is forgotten and built again from the log.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
+
+VERSION = 1
+
+METADATA = MetaData()
+
+
+class Instant(TypeDecorator[datetime]):
+    """An instant: milliseconds in the database, an aware UTC datetime for readers."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> int | None:  # noqa: ARG002 -- SQLAlchemy's signature
+        """Datetimes of a reader's filter, integers of a fold."""
+        return round(value.timestamp() * 1000) if isinstance(value, datetime) else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002 -- as above
+        """What a reader sees."""
+        return None if value is None else datetime.fromtimestamp(value / 1000, UTC)
+
+
+def _name(column: str, *, key: bool = False) -> Column[str]:
+    return Column(column, String(512), primary_key=key, nullable=False)
+
+
+def _text(column: str) -> Column[str]:
+    return Column(column, Text)
+
+
+def _at(column: str) -> Column[datetime]:
+    return Column(column, Instant)
+
+
+def _number(column: str) -> Column[int]:
+    return Column(column, BigInteger)
+
+
+# `sqlite_with_rowid=False`: small rows that are found by their key stand in the key's own tree.
+
+META = Table("meta", METADATA, Column("name", String(64), primary_key=True), Column("value", Text, nullable=False))
+
+POSITIONS = Table(
+    "positions", METADATA,
+    Column("topic", String(256), primary_key=True),
+    Column("partition", Integer, primary_key=True, autoincrement=False),
+    Column("next_offset", BigInteger, nullable=False),
+)  # fmt: skip
+
+SCHEDULES = Table(
+    "schedules", METADATA,
+    _name("tenant", key=True), _name("name", key=True), _number("version"), _name("state"), Column("labels", JSON),
+    Column("definition", JSON), _at("effective_at"), _at("changed_at"), _text("tz_version"), _at("deleted_at"),
+    _number("sequence"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+VERSIONS = Table(
+    "versions", METADATA,
+    _name("tenant", key=True), _name("schedule", key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False), Column("definition", JSON),
+    _at("effective_from"), _at("effective_to"), _text("tz_version"), _number("sequence"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+ACTIVITY = Table(
+    "activity", METADATA,
+    _name("tenant", key=True), _name("name", key=True), _text("created_run_id"), _at("created_nominal_time"),
+    _at("created_at"), _text("finished_run_id"), _text("outcome"), _at("finished_at"), _at("touched_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+OCCURRENCES = Table(
+    "occurrences", METADATA,
+    _name("tenant", key=True), _name("schedule", key=True), Column("nominal_from", Instant, primary_key=True),
+    Column("decision", String(16), primary_key=True), Column("local_time", String(64), primary_key=True),
+    _at("nominal_to"), _number("count"), _number("version"), _text("reason"), _at("decided_at"), _at("until"),
+    _text("rule"), _text("blocked_by"), _text("detail"), _at("appended_at"),
+    Index("occurrences_by_age", "appended_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+RUNS = Table(
+    "runs", METADATA,
+    _name("tenant", key=True), _name("run_id", key=True), _name("schedule"), _name("state"), _number("version"),
+    _text("cause"), _text("of"), _text("queue"), Column("labels", JSON), _at("nominal_time"), _at("created_at"),
+    _at("due_at"), _at("deadline_at"), _at("started_at"), _at("finished_at"), _text("outcome"), _text("reason"),
+    _number("attempts"), _number("handout"), _number("phase"), _text("worker"), _at("ended_at"),
+    _number("retry_attempt"), _at("retry_at"), _text("waiting"), _at("waiting_since"), _at("waiting_at"),
+    _at("waiting_until"), _at("cancel_requested_at"), Column("error", JSON), _at("error_at"), _at("appended_at"),
+    Index("runs_by_creation", "created_at", "run_id"),
+    Index("runs_by_schedule", "tenant", "schedule", "created_at"),
+    Index("runs_by_state", "state", "created_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+ATTEMPTS = Table(
+    "attempts", METADATA,
+    _name("tenant", key=True), _name("run_id", key=True),
+    Column("handout", BigInteger, primary_key=True, autoincrement=False), _number("attempt"), _text("state"),
+    _text("worker"), _text("incarnation"), _at("handed_out_at"), _at("started_at"), _at("finished_at"),
+    Column("counted", Boolean), Column("error", JSON), _at("appended_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+# Not clustered: the events are large, and arrive in another order than they are asked for.
+STORY = Table(
+    "story", METADATA,
+    _name("tenant", key=True), _name("schedule", key=True), _name("run_id", key=True), _name("id", key=True),
+    _number("offset"), _at("appended_at"), Column("event", LargeBinary, nullable=False),
+)  # fmt: skip
+# Those of runs go with their run; only those of schedules are looked for by age.
+Index(
+    "story_of_schedules_by_age", STORY.c.appended_at,
+    sqlite_where=STORY.c.run_id == "", postgresql_where=STORY.c.run_id == "",
+)  # fmt: skip
+
+COMMANDS = Table(
+    "commands", METADATA,
+    _name("command_id", key=True), _name("tenant", key=True), _name("name", key=True), _text("source"),
+    _name("outcome"), _at("answered_at"), Column("told", JSON), _at("appended_at"),
+    Index("commands_by_age", "appended_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+CATALOG = Table(
+    "catalog", METADATA,
+    _name("kind", key=True), _name("tenant", key=True), _name("name", key=True), _number("version"),
+    Column("definition", JSON), _at("changed_at"), _number("sequence"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+# The tables that folds make rows of.
+PROJECTED = {
+    table.name: table
+    for table in (SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, STORY, COMMANDS, CATALOG)
+}
