@@ -1,1 +1,34 @@
-"""What users install: the client, the worker and the command line of Tidewheel."""
+"""What users install: the worker, the client and the command line of Tidewheel.
+
+    from tidewheel import Client, RunContext, Worker
+
+A `Worker` runs registered tasks for a queue; it needs nothing but HTTP to the server. A `Client` puts schedules and
+jobs and asks what became of their runs. The command `tidewheel` does both from a terminal.
+
+    worker.py      the public worker: tasks, signals, embedding
+      session.py     its conversation with the server: long poll, prompt reports, fencing, drain
+      holdings.py    what it holds and has yet to say, without I/O
+      attempts.py    tasks under way, in the loop and in threads
+    client.py      the HTTP API as methods
+    cli/           the command line; other distributions add commands by the entry points `tidewheel.commands`
+    importers/     other systems' schedules as our definitions
+
+A worker that dies loses nothing but time: its leases end on the server and its runs are handed out again, saying so.
+"""
+
+from tidewheel.context import DataInterval, RunContext
+from tidewheel.errors import PayloadMisfit, RunCancelled, TidewheelError, Unreachable, WorkerReplaced
+from tidewheel.wire import Fault
+from tidewheel.worker import Worker
+
+__all__ = [
+    "DataInterval",
+    "Fault",
+    "PayloadMisfit",
+    "RunCancelled",
+    "RunContext",
+    "TidewheelError",
+    "Unreachable",
+    "Worker",
+    "WorkerReplaced",
+]

@@ -1,0 +1,177 @@
+"""The attempts a worker is making: begins tasks, asks them to stop, and says how each ended.
+
+Coroutines run in the worker's loop, plain functions in a thread. Everything here is called from the loop; a thread
+only calls the task and hands the ending back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from tidewheel import wire
+from tidewheel.context import RunContext
+from tidewheel.errors import PayloadMisfit, RunCancelled
+from tidewheel.tasks import Task
+from tidewheel.threads import ThreadPool
+from tidewheel.wire import HandOut
+
+_LOG = logging.getLogger("tidewheel.worker")
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One attempt under way. `stopped` is the outcome to report if it ends because it was asked to."""
+
+    handout: HandOut
+    context: RunContext
+    asked: bool = False
+    stopped: str | None = None
+    coroutine: asyncio.Task[bytes | None] | None = None
+
+    def stop(self, outcome: str | None) -> None:
+        """Ask the task to stop, once: a second cancellation would break into its clean-up. None: tell nobody."""
+        if self.asked:
+            return
+        self.asked, self.stopped = True, outcome
+        self.context.ask_to_stop()
+        if self.coroutine is not None:
+            self.coroutine.cancel()
+
+
+@dataclass(slots=True)
+class Attempts:
+    """All attempts under way, by lease. `on_end` hears each ending: an entry for the report, or None."""
+
+    tasks: Mapping[str, Task]
+    slots: int
+    on_end: Callable[[str, bytes | None], None]
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _under_way: dict[str, Attempt] = field(default_factory=dict)
+    _threads: ThreadPool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._threads = ThreadPool(self.slots)
+        self.idle.set()
+
+    @property
+    def free(self) -> int:
+        """Slots without a task in them. A thread that was asked to stop and does not keeps its slot."""
+        return max(0, self.slots - len(self._under_way))
+
+    def begin(self, handout: HandOut) -> bool:
+        """Call the task of a hand-out; False when it ended before it could be called."""
+        task = self.tasks.get(handout.target.get("name", "")) if handout.target.get("type") == "task" else None
+        if task is None:
+            message = (
+                f"this worker has no task for the target {dict(handout.target)}; it has {', '.join(sorted(self.tasks))}"
+            )
+            self.on_end(handout.lease, wire.failed(handout.lease, "UnknownTask", message))
+            return False
+        context = RunContext(handout)
+        try:
+            arguments, keywords = task.arguments(context, handout.payload)
+        except PayloadMisfit as misfit:
+            self.on_end(handout.lease, wire.failed(handout.lease, "PayloadMisfit", str(misfit)))
+            return False
+        attempt = Attempt(handout, context)
+        self._under_way[handout.lease] = attempt
+        self.idle.clear()
+        if task.is_async:
+            attempt.coroutine = asyncio.create_task(_await(handout, task, arguments, keywords))
+            attempt.coroutine.add_done_callback(partial(self._coroutine_ended, attempt))
+        else:
+            loop = asyncio.get_running_loop()
+            self._threads.submit(partial(self._call_in_thread, loop, attempt, task, arguments, keywords))
+        return True
+
+    def stop(self, lease: str, outcome: str | None) -> None:
+        """Ask one attempt to stop, if it is under way."""
+        attempt = self._under_way.get(lease)
+        if attempt is not None:
+            attempt.stop(outcome)
+
+    def stop_all(self, outcome: str | None) -> None:
+        """Ask every attempt to stop."""
+        for attempt in list(self._under_way.values()):
+            attempt.stop(outcome)
+
+    def abandon(self, outcome: str | None) -> list[str]:
+        """Give up on what did not stop: its ending, if there ever is one, is told to nobody."""
+        leases = list(self._under_way)
+        for lease in leases:
+            self._ended(self._under_way[lease], None if outcome is None else wire.stopped(lease, outcome))
+        return leases
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._threads.close()
+
+    def _coroutine_ended(self, attempt: Attempt, task: asyncio.Task[bytes | None]) -> None:
+        lease = attempt.handout.lease
+        if not task.cancelled():
+            self._ended(attempt, task.result() or self._stopped_entry(attempt))
+        elif attempt.asked:
+            self._ended(attempt, self._stopped_entry(attempt))
+        else:
+            self._ended(attempt, wire.failed(lease, "CancelledError", "the task cancelled itself"))
+
+    def _call_in_thread(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        attempt: Attempt,
+        task: Task,
+        arguments: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+    ) -> None:
+        entry = _call(attempt.handout, task, arguments, keywords)
+        try:
+            loop.call_soon_threadsafe(self._thread_ended, attempt, entry)
+        except RuntimeError:
+            _LOG.warning("run %s ended after the worker did: its outcome is told to nobody", attempt.context.run_id)
+
+    def _thread_ended(self, attempt: Attempt, entry: bytes | None) -> None:
+        self._ended(attempt, entry or self._stopped_entry(attempt))
+
+    def _stopped_entry(self, attempt: Attempt) -> bytes | None:
+        lease = attempt.handout.lease
+        if not attempt.asked:
+            return wire.failed(lease, "RunCancelled", "the task raised RunCancelled without having been asked to stop")
+        return None if attempt.stopped is None else wire.stopped(lease, attempt.stopped)
+
+    def _ended(self, attempt: Attempt, entry: bytes | None) -> None:
+        if self._under_way.pop(attempt.handout.lease, None) is None:
+            return  # abandoned
+        if not self._under_way:
+            self.idle.set()
+        self.on_end(attempt.handout.lease, entry)
+
+
+async def _await(handout: HandOut, task: Task, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bytes | None:
+    """How the coroutine ended; None when it let RunCancelled pass. Being cancelled passes through."""
+    try:
+        return wire.succeeded(handout.lease, await task.function(*arguments, **keywords))
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 -- even SystemExit ends a run and not the worker
+        return _failure(handout, error)
+
+
+def _call(handout: HandOut, task: Task, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bytes | None:
+    """How the function ended; None when it let RunCancelled pass."""
+    try:
+        return wire.succeeded(handout.lease, task.function(*arguments, **keywords))
+    except BaseException as error:  # noqa: BLE001 -- even SystemExit ends a run and not the worker
+        return _failure(handout, error)
+
+
+def _failure(handout: HandOut, error: BaseException) -> bytes | None:
+    if isinstance(error, RunCancelled):
+        return None
+    run_id = handout.run.get("run_id")
+    _LOG.warning("attempt %d of run %s failed: %s", handout.attempt, run_id, type(error).__name__, exc_info=error)
+    return wire.failed(handout.lease, type(error).__name__, str(error))

@@ -1,0 +1,226 @@
+"""What a worker holds, and what it has yet to say of it: the bookkeeping behind its reports, without any I/O.
+
+A report is built, sent, and then either acknowledged or not. Nothing is forgotten before it is acknowledged, and
+`read_up_to` never passes a hand-out that may still be on its way here in another answer: the server takes what was
+read past and is not held for lost.
+
+One instance is one incarnation. Instants are seconds of one clock that counts suspended time.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tidewheel import jsontext, wire
+from tidewheel.wire import HandOut
+
+IDLE_SECONDS = 5.0  # The server counts an idle worker as gone after three of these.
+REPORTS_PER_LEASE = 3  # Two may get lost before a lease does.
+FENCED_AFTER = 2 / 3  # of a lease without an acknowledgement, so that we stop before the server gives it away.
+FINISHED_MAX = 256  # entries in one report; the rest follows in the next one, at once
+FINISHED_BYTES_MAX = 256 * 1024  # of their JSON: a report becomes one record of at most 512 KiB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A report that is on its way. `started` and `finished` are what its acknowledgement settles."""
+
+    number: int
+    body: bytes
+    sent_at: float
+    started: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Unread:
+    """An offset that counts as read once the answers that were on their way with it are in."""
+
+    offset: int
+    waits_for: set[int]
+
+
+@dataclass(slots=True)
+class Holdings:
+    """Leases of one incarnation, and outcomes that no one has acknowledged yet (those outlive the incarnation)."""
+
+    worker: str
+    tasks: tuple[str, ...]
+    now: float
+    finished: dict[str, bytes] = field(default_factory=dict)
+    incarnation: str = field(default_factory=lambda: secrets.token_hex(8))
+    read_up_to: int = -1
+    acknowledged_at: float = field(init=False)
+    sent_at: float = field(init=False)
+    finished_max: int = FINISHED_MAX
+    _number: int = 0
+    _held: dict[str, tuple[HandOut, float]] = field(default_factory=dict)
+    _started: dict[str, None] = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set)
+    _outstanding: set[int] = field(default_factory=set)
+    _unread: list[_Unread] = field(default_factory=list)
+    _replaced: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.acknowledged_at = self.sent_at = self.now
+
+    # --- what happens to leases ---
+
+    def take(self, number: int, handouts: Iterable[HandOut], now: float) -> list[HandOut]:
+        """Hold what the answer to report `number` brought; returns those that are new."""
+        fresh: list[HandOut] = []
+        for handout in handouts:
+            if handout.incarnation == self.incarnation and self._is_new(handout.offset):
+                fresh.append(handout)
+                self._held[handout.lease] = (handout, now)
+                self._seen.add(handout.offset)
+        if fresh:
+            others = self._outstanding - {number}
+            self._unread.append(_Unread(offset=max(each.offset for each in fresh), waits_for=others))
+            self._read_on()
+        return fresh
+
+    def start(self, lease: str) -> None:
+        """The task of a held lease has begun."""
+        if lease in self._held:
+            self._started[lease] = None
+
+    def finish(self, lease: str, entry: bytes) -> None:
+        """The attempt ended: `entry` is said until it is acknowledged, also when the lease is no longer held."""
+        self.finished[lease] = entry
+
+    def drop(self, lease: str) -> None:
+        """The lease is no longer this worker's."""
+        self._held.pop(lease, None)
+        self._started.pop(lease, None)
+
+    # --- reports ---
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a report would say something that was not acknowledged."""
+        return bool(self.finished or self._started)
+
+    def news(self, *, slots: int, draining: bool, now: float) -> Report:
+        """A report of everything that is new: answered at once."""
+        finished = self._some_finished()
+        started = tuple(self._started)
+        held = [lease for lease in self._held if lease not in finished]
+        return self._report(slots, draining=draining, now=now, held=held, started=started, finished=finished)
+
+    def claim(self, *, slots: int, wait_seconds: float, claim_id: str, now: float, draining: bool = False) -> Report:
+        """A report that waits for hand-outs.
+
+        What is finished and not acknowledged stays among the held: another report tells of it, and one that listed it
+        neither as held nor as finished would have it taken for lost.
+        """
+        extra = b',"wait":%b,"claim_id":%b' % (jsontext.dumps(wait_seconds), jsontext.dumps(claim_id))
+        return self._report(slots, draining=draining, now=now, held=list(self._held), extra=extra)
+
+    def acknowledge(self, report: Report) -> None:
+        """The server has the report."""
+        self.acknowledged_at = max(self.acknowledged_at, report.sent_at)
+        self.finished_max = FINISHED_MAX
+        for lease in report.started:
+            self._started.pop(lease, None)
+        for lease in report.finished:
+            self.finished.pop(lease, None)
+            self._replaced.discard(lease)
+            self.drop(lease)
+
+    def end(self, report: Report) -> None:
+        """The call is over, whether or not it was answered: nothing more can arrive with it."""
+        self._outstanding.discard(report.number)
+        for unread in self._unread:
+            unread.waits_for.discard(report.number)
+        self._read_on()
+
+    def refuse(self, report: Report, reason: str) -> str | None:
+        """The server will not have this report as it stands.
+
+        Perhaps one outcome is at fault: they are sent one by one, and the one that is refused alone becomes a failure
+        that says so, so that it can't hold up the others for ever. Returns its lease.
+        """
+        if len(report.finished) != 1:
+            self.finished_max = 1
+            return None
+        lease = report.finished[0]
+        if lease in self._replaced:  # Not even the bare failure was accepted: there is nothing left to say.
+            self.finished.pop(lease, None)
+            self._replaced.discard(lease)
+            self.drop(lease)
+        else:
+            self.finished[lease] = wire.failed(lease, "ReportRefused", reason)
+            self._replaced.add(lease)
+        return lease
+
+    # --- time ---
+
+    def interval_seconds(self) -> float:
+        """How long there may be silence between two reports."""
+        shortest = min((handout.lease_seconds for handout, _ in self._held.values()), default=IDLE_SECONDS * 3)
+        return min(IDLE_SECONDS, shortest / REPORTS_PER_LEASE)
+
+    def fenced_at(self) -> float:
+        """When the first lease has been without acknowledgement for too long: all work stops then."""
+        return min(
+            (
+                max(self.acknowledged_at, taken_at) + handout.lease_seconds * FENCED_AFTER
+                for handout, taken_at in self._held.values()
+            ),
+            default=float("inf"),
+        )
+
+    # --- within ---
+
+    def _is_new(self, offset: int) -> bool:
+        return offset > self.read_up_to and offset not in self._seen
+
+    def _read_on(self) -> None:
+        ready = [unread.offset for unread in self._unread if not unread.waits_for]
+        if not ready:
+            return
+        self.read_up_to = max(self.read_up_to, *ready)
+        self._unread = [unread for unread in self._unread if unread.offset > self.read_up_to]
+        self._seen = {offset for offset in self._seen if offset > self.read_up_to}
+
+    def _some_finished(self) -> dict[str, bytes]:
+        some: dict[str, bytes] = {}
+        size = 0
+        for lease, entry in self.finished.items():
+            size += len(entry)
+            if len(some) >= self.finished_max or (some and size > FINISHED_BYTES_MAX):
+                break
+            some[lease] = entry
+        return some
+
+    def _report(
+        self,
+        slots: int,
+        *,
+        draining: bool,
+        now: float,
+        held: list[str],
+        started: tuple[str, ...] = (),
+        finished: dict[str, bytes] | None = None,
+        extra: bytes = b"",
+    ) -> Report:
+        self._number += 1
+        self._outstanding.add(self._number)
+        self.sent_at = now
+        head = {
+            "worker": self.worker,
+            "incarnation": self.incarnation,
+            "number": self._number,
+            "read_up_to": self.read_up_to,
+            "slots": 0 if draining else slots,
+            "tasks": self.tasks,
+            "draining": draining,
+            "held": held,
+            "started": started,
+        }
+        finished = finished or {}
+        body = b'%b,"finished":[%b]%b}' % (jsontext.dumps(head)[:-1], b",".join(finished.values()), extra)
+        return Report(number=self._number, body=body, sent_at=now, started=started, finished=tuple(finished))

@@ -1,0 +1,293 @@
+"""A worker's conversation with the server, from the first report to the last.
+
+Two calls at most are under way: a long poll that brings hand-outs, and prompt reports of what started and finished.
+A prompt report is sent as soon as the one before was answered and carries all that gathered meanwhile, so a quiet
+worker reports each run at once and a busy one many runs a call. Both bring leases, cancels and ended leases.
+
+If the process dies, its leases end on the server and its runs are handed out again. If the server cannot be reached,
+outcomes are kept and repeated; two thirds of a lease without an acknowledgement and all work is dropped, because
+the server may give it to someone else soon after (`_fence`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+
+from tidewheel import wire
+from tidewheel.attempts import Attempts
+from tidewheel.connection import WorkerConnection
+from tidewheel.errors import TidewheelError, Unreachable, WorkerReplaced
+from tidewheel.holdings import Holdings, Report
+from tidewheel.tasks import Task
+from tidewheel.wire import Answer, HandOut
+
+_LOG = logging.getLogger("tidewheel.worker")
+
+CLAIM_WAIT_SECONDS = 20.0  # below what proxies commonly cut off
+CALL_SECONDS = 5.0  # for an answer that is not waited for: a third of what ends an idle incarnation
+BACKOFF_SECONDS_MAX = 5.0  # A server that comes back is found within one idle period.
+EMPTY_SECONDS = 0.1  # after a long poll that came back empty at once, so that no server is asked in a tight loop
+STOP_SECONDS = 2.0  # for a coroutine's clean-up after it was interrupted
+LAST_WORD_SECONDS = 5.0  # for the reports at the end of a drain; what is not told by then is found out by the server
+
+
+def boottime() -> float:
+    """Seconds that go on counting while the machine sleeps, as leases do."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class Session:
+    """One worker's work on one queue. `start`, then `wait` for its end; `drain` brings it about."""
+
+    def __init__(self, connection: WorkerConnection, tasks: Mapping[str, Task], *, name: str, slots: int) -> None:
+        self._connection = connection
+        self._name = name
+        self._task_names = tuple(sorted(tasks))
+        self._attempts = Attempts(tasks, slots, self._attempt_ended)
+        self._holdings = self._new_incarnation({})
+        self._own = {self._holdings.incarnation}
+        self._wake = asyncio.Event()
+        self._saying = asyncio.Lock()
+        self._draining = self._ending = self._down = False
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._reporter: asyncio.Task[None] | None = None
+        self._claimer: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to report and to claim."""
+        self._reporter = self._watched(self._report_for_ever())
+        self._claimer = self._watched(self._claim_for_ever())
+
+    async def wait(self) -> None:
+        """Until the session is over; raises what ended it, if it was not a drain."""
+        try:
+            await asyncio.shield(self._over)
+        finally:
+            if self._over.done():
+                await self._close()
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Take nothing new, finish what is held within the grace, interrupt the rest, and say so."""
+        self._draining = True
+        self._wake.set()
+        await self._idle_within(grace_seconds)
+        self._attempts.stop_all("interrupted")
+        await self._idle_within(STOP_SECONDS)
+        for lease in self._attempts.abandon("interrupted"):
+            _LOG.warning("lease %s was interrupted and its task still runs", lease)
+        if self._claimer is not None:
+            self._claimer.cancel()
+        self._ending = True
+        self._wake.set()
+        with contextlib.suppress(TimeoutError, TidewheelError):
+            await asyncio.wait_for(asyncio.shield(self._over), LAST_WORD_SECONDS)
+        self._end(None)
+
+    @property
+    def busy(self) -> int:
+        """How many tasks are under way."""
+        return self._attempts.slots - self._attempts.free
+
+    # --- the two calls ---
+
+    async def _report_for_ever(self) -> None:
+        retrying = self._retrying()
+        last = False
+        while not (last and not self._holdings.has_news):
+            await self._until_news()
+            last = self._ending
+            await retrying(self._report_once)
+        self._end(None)
+
+    async def _report_once(self) -> None:
+        if boottime() >= self._holdings.fenced_at():
+            self._fence("no report was acknowledged for too long")
+        async with self._saying:
+            holdings = self._holdings
+            report = holdings.news(slots=self._attempts.free, draining=self._draining, now=boottime())
+            patience = max(0.0, min(CALL_SECONDS, holdings.fenced_at() - boottime()))
+            await self._send(holdings, report, patience)
+
+    async def _claim_for_ever(self) -> None:
+        retrying = self._retrying()
+        while True:
+            await retrying(self._claim_once, secrets.token_hex(8))
+
+    async def _claim_once(self, claim_id: str) -> None:
+        # While a prompt report is on its way, its finished leases are neither held nor acknowledged: wait for it.
+        async with self._saying:
+            holdings = self._holdings
+            report = holdings.claim(
+                slots=self._attempts.free,
+                wait_seconds=CLAIM_WAIT_SECONDS,
+                claim_id=claim_id,
+                now=boottime(),
+                draining=self._draining,
+            )
+        answer = await self._send(holdings, report, CLAIM_WAIT_SECONDS + CALL_SECONDS, waited=CLAIM_WAIT_SECONDS)
+        if answer == Answer() and boottime() - report.sent_at < EMPTY_SECONDS:
+            await asyncio.sleep(EMPTY_SECONDS)
+
+    async def _send(self, holdings: Holdings, report: Report, patience: float, *, waited: float = 0.0) -> Answer:
+        try:
+            async with asyncio.timeout(patience):
+                answer = _read(await self._connection.report(report.body))
+            holdings.acknowledge(report)
+            self._note_up()
+            if holdings is self._holdings:
+                self._absorb(holdings, report, answer, late_by=boottime() - report.sent_at - waited)
+            return answer
+        except TimeoutError as error:
+            unreachable = Unreachable(f"{self._connection.url} did not answer within {patience:.1f} s")
+            self._note_down(unreachable)
+            raise unreachable from error
+        except Unreachable as error:
+            self._note_down(error)
+            raise
+        except TidewheelError as refusal:
+            self._note_refusal(holdings, report, refusal)
+            raise
+        finally:
+            holdings.end(report)
+
+    # --- what an answer brings ---
+
+    def _absorb(self, holdings: Holdings, report: Report, answer: Answer, *, late_by: float) -> None:
+        if answer.incarnation_ended:
+            self._incarnation_ended(answer.ended_by)
+            return
+        if boottime() >= holdings.fenced_at():  # The process or the machine stood still while the answer came.
+            self._fence("the process stood still for too long")
+            return
+        for lease in answer.lost:
+            holdings.drop(lease)
+            self._attempts.stop(lease, None)
+        for lease in answer.cancelled:
+            self._attempts.stop(lease, "cancelled")
+        for handout in holdings.take(report.number, answer.leases, boottime()):
+            self._begin(holdings, handout, late_by)
+
+    def _begin(self, holdings: Holdings, handout: HandOut, late_by: float) -> None:
+        if late_by > handout.start_by_seconds:
+            holdings.drop(handout.lease)  # Read past and not held: the server hands it out again at once.
+        elif self._draining:
+            holdings.finish(handout.lease, wire.stopped(handout.lease, "interrupted"))
+        elif self._attempts.begin(handout):
+            holdings.start(handout.lease)
+        self._wake.set()
+
+    def _attempt_ended(self, lease: str, entry: bytes | None) -> None:
+        if entry is not None:
+            self._holdings.finish(lease, entry)
+        self._wake.set()
+
+    # --- incarnations ---
+
+    def _incarnation_ended(self, ended_by: str) -> None:
+        if ended_by and ended_by not in self._own:
+            self._attempts.stop_all(None)
+            self._end(WorkerReplaced(self._name, ended_by))
+        else:
+            self._fence("the server ended this incarnation")
+
+    def _fence(self, reason: str) -> None:
+        """Drop all work and begin anew: whoever has the leases next must not meet us."""
+        _LOG.warning("%s: all work is dropped (%d tasks), and the worker announces itself anew", reason, self.busy)
+        self._attempts.stop_all(None)
+        self._holdings = self._new_incarnation(self._holdings.finished)
+        self._own.add(self._holdings.incarnation)
+        if self._claimer is not None and not self._ending:
+            self._claimer.cancel()
+            self._claimer = self._watched(self._claim_for_ever())
+
+    def _new_incarnation(self, finished: dict[str, bytes]) -> Holdings:
+        return Holdings(worker=self._name, tasks=self._task_names, now=boottime(), finished=finished)
+
+    # --- waiting ---
+
+    async def _until_news(self) -> None:
+        if self._holdings.has_news or self._ending:
+            return
+        due_at = min(self._holdings.sent_at + self._holdings.interval_seconds(), self._holdings.fenced_at())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, due_at - boottime())):
+                await self._wake.wait()
+        self._wake.clear()
+
+    def _retrying(self) -> AsyncRetrying:
+        return AsyncRetrying(
+            retry=retry_if_exception_type(TidewheelError),
+            wait=wait_random_exponential(multiplier=0.2, max=BACKOFF_SECONDS_MAX),
+            sleep=self._back_off,
+        )
+
+    async def _back_off(self, seconds: float) -> None:
+        """No longer than reports may be apart, nor past the moment when work must stop."""
+        until_fenced = max(0.0, self._holdings.fenced_at() - boottime())
+        await asyncio.sleep(min(seconds, self._holdings.interval_seconds(), until_fenced))
+
+    async def _idle_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._attempts.idle.wait()
+
+    # --- the end ---
+
+    def _watched(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(coroutine)
+        task.add_done_callback(self._watch)
+        return task
+
+    def _watch(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        if self._over.done():
+            return
+        if error is None:
+            self._over.set_result(None)
+        else:
+            self._over.set_exception(error)
+
+    async def _close(self) -> None:
+        calls = [task for task in (self._reporter, self._claimer) if task is not None]
+        for task in calls:
+            task.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        self._attempts.close()
+        await self._connection.close()
+
+    # --- what the operator hears ---
+
+    def _note_down(self, error: Unreachable) -> None:
+        if not self._down:
+            _LOG.warning("%s; trying again until it answers", error)
+        self._down = True
+
+    def _note_up(self) -> None:
+        if self._down:
+            _LOG.info("%s answers again", self._connection.url)
+        self._down = False
+
+    def _note_refusal(self, holdings: Holdings, report: Report, refusal: TidewheelError) -> None:
+        said = "; ".join([str(refusal), *map(str, refusal.faults)])
+        _LOG.error("%s refused a report (%s): %s", self._connection.url, refusal.status, said)
+        lease = holdings.refuse(report, said) if report.finished else None
+        if lease is not None:
+            _LOG.error("the outcome of lease %s was refused; it is reported as failed instead", lease)
+
+
+def _read(data: object) -> Answer:
+    try:
+        return Answer.read(data)  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TidewheelError(f"the server's answer cannot be understood ({error!r}): is it a newer version?") from error

@@ -1,0 +1,155 @@
+"""What worker and server say to each other, as far as a worker reads it.
+
+A reader ignores fields it does not know, so an older worker understands a newer server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tidewheel import jsontext
+
+RESULT_BYTES_MAX = 16 * 1024  # contract: a result travels in every outcome record
+ERROR_TYPE_LENGTH_MAX = 256
+ERROR_MESSAGE_LENGTH_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing wrong with a request: where (a JSON pointer), a word for programs, what, and what to do instead."""
+
+    pointer: str
+    code: str
+    message: str
+    remedy: str = ""
+
+    @classmethod
+    def read_all(cls, problem: Mapping[str, Any]) -> tuple[Fault, ...]:
+        """The faults of a problem+json body."""
+        return tuple(
+            cls(
+                pointer=str(fault.get("pointer", "")),
+                code=str(fault.get("code", "")),
+                message=str(fault.get("message", "")),
+                remedy=str(fault.get("remedy", "")),
+            )
+            for fault in problem.get("faults") or ()
+        )
+
+    def __str__(self) -> str:
+        remedy = f" ({self.remedy})" if self.remedy else ""
+        return f"{self.pointer or '/'}: {self.message}{remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOut:
+    """A run given to this worker. `offset` is its place in the shard's hand-outs; `run` is the whole run."""
+
+    incarnation: str
+    offset: int
+    lease: str
+    lease_seconds: float
+    start_by_seconds: float
+    attempt: int
+    may_have_run: bool
+    run: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> HandOut:
+        """From the server's JSON; KeyError or ValueError when it is not what this version understands."""
+        return cls(
+            incarnation=data["incarnation"],
+            offset=data["offset"],
+            lease=data["lease"],
+            lease_seconds=seconds(data["lease_duration"]),
+            start_by_seconds=seconds(data["start_by"]),
+            attempt=data["attempt"],
+            may_have_run=data.get("may_have_run", False),
+            run=data["run"],
+        )
+
+    @property
+    def target(self) -> Mapping[str, Any]:
+        """What to call: type and name."""
+        target: Mapping[str, Any] = self.run["job"]["target"]
+        return target
+
+    @property
+    def payload(self) -> Mapping[str, Any]:
+        """What to call it with."""
+        payload: Mapping[str, Any] = self.run["job"].get("payload") or {}
+        return payload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The server's answer to a report."""
+
+    leases: tuple[HandOut, ...] = ()
+    cancelled: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    incarnation_ended: bool = False
+    ended_by: str = ""
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Answer:
+        """From the server's JSON. A lease the server does not know (`unknown`) is as lost as one that ended."""
+        return cls(
+            leases=tuple(map(HandOut.read, data.get("leases") or ())),
+            cancelled=tuple(data.get("cancelled") or ()),
+            lost=(*(data.get("lost") or ()), *(data.get("unknown") or ())),
+            incarnation_ended=bool(data.get("incarnation_ended")),
+            ended_by=data.get("ended_by") or "",
+        )
+
+
+def succeeded(lease: str, result: Any) -> bytes:
+    """The entry of a finished attempt whose result counts, or of a failed one when the result can't be kept."""
+    if result is None:
+        return jsontext.dumps({"lease": lease, "outcome": "succeeded"})
+    try:
+        text = jsontext.dumps_strictly(result)
+    except ValueError as error:
+        return failed(lease, "ResultNotJson", f"the task ran, but what it returned is not JSON: {error}")
+    if len(text) > RESULT_BYTES_MAX:
+        message = (
+            f"the task ran, but its result is {len(text)} bytes of JSON, over {RESULT_BYTES_MAX}: return a reference"
+        )
+        return failed(lease, "ResultTooLarge", message)
+    return b'{"lease":%b,"outcome":"succeeded","result":%b}' % (jsontext.dumps(lease), text)
+
+
+def failed(lease: str, kind: str, message: str) -> bytes:
+    """The entry of an attempt that ended with an error."""
+    error = {"type": kind[:ERROR_TYPE_LENGTH_MAX], "message": _sendable(message)[:ERROR_MESSAGE_LENGTH_MAX]}
+    return jsontext.dumps({"lease": lease, "outcome": "failed", "error": error})
+
+
+def stopped(lease: str, outcome: str) -> bytes:
+    """The entry of an attempt that was `cancelled` or `interrupted`."""
+    return jsontext.dumps({"lease": lease, "outcome": outcome})
+
+
+def _sendable(text: str) -> str:
+    """Text that has a UTF-8 form: lone surrogates (of undecodable file names) are replaced."""
+    return text.encode("utf-8", "replace").decode()
+
+
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?", re.ASCII
+)
+_UNIT_SECONDS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+
+
+@lru_cache(maxsize=1024)  # leases and timeouts of definitions: few distinct ones
+def seconds(duration: str) -> float:
+    """Seconds of an ISO 8601 duration as the server writes it: days, hours, minutes, seconds."""
+    match = _DURATION.fullmatch(duration)
+    if match is None or not any(match.groups()):
+        msg = f"{duration!r} is not a duration"
+        raise ValueError(msg)
+    return sum(float(count) * _UNIT_SECONDS[unit] for unit, count in match.groupdict().items() if count)

@@ -1,0 +1,172 @@
+"""A worker: registered tasks, and a process or an embedding loop that runs them for a queue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from tidewheel import tasks
+from tidewheel.connection import WorkerConnection
+from tidewheel.errors import WorkerReplaced
+from tidewheel.session import Session
+
+_LOG = logging.getLogger("tidewheel.worker")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+F = TypeVar("F", bound=Callable[..., object])
+
+SLOTS_MAX = 1000  # Every report lists every lease held.
+
+
+class Worker:
+    """Runs tasks for one queue.
+
+        worker = Worker(queue="default")
+
+        @worker.task("reports.nightly")
+        def nightly(ctx: RunContext, day: str) -> dict: …
+
+        worker.run()
+
+    `slots` is how many tasks run at once. `name` should be given only where one process at a time has it: a second
+    one of the same name takes over the leases, and the first one ends. `url` and `token` default to TIDEWHEEL_URL and
+    TIDEWHEEL_TOKEN.
+    """
+
+    def __init__(
+        self,
+        queue: str = "default",
+        *,
+        url: str | None = None,
+        slots: int = 10,
+        name: str | None = None,
+        token: str | None = None,
+        grace_seconds: float = 30.0,
+    ) -> None:
+        self.queue = _checked("queue", queue)
+        self.url = url
+        self.slots = _checked_slots(slots)
+        self.name = _default_name() if name is None else _checked("worker", name)
+        self.grace_seconds = grace_seconds
+        self._token = token
+        self._tasks: dict[str, tasks.Task] = {}
+        self._session: Session | None = None
+        self._draining: asyncio.Task[None] | None = None
+
+    def task(self, name: str, *, isolate: str = "thread") -> Callable[[F], F]:
+        """Register a function under a name. Plain functions run in a thread, coroutines in the loop.
+
+        The payload's fields become keyword arguments; a first parameter `ctx` receives the RunContext. What is
+        returned must be JSON of at most 16 KiB. A coroutine that blocks the loop stops the worker's reports as well.
+        """
+
+        def register(function: F) -> F:
+            if name in self._tasks:
+                raise ValueError(f"task {name!r} is registered twice")
+            self._tasks[name] = tasks.register(name, function, isolate=isolate)
+            return function
+
+        return register
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The registered tasks."""
+        return tuple(sorted(self._tasks))
+
+    # --- as a process ---
+
+    def run(self) -> None:
+        """Work until SIGTERM or SIGINT, then drain: take nothing new, finish what is held within `grace_seconds`.
+
+        A second signal ends the process at once. Exits with a message when another process takes this worker's name.
+        """
+        try:
+            asyncio.run(self._run())
+        except WorkerReplaced as replaced:
+            raise SystemExit(str(replaced)) from replaced
+
+    async def _run(self) -> None:
+        await self.start()
+        if threading.current_thread() is threading.main_thread():
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._on_signal, number)
+        await self.wait()
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._draining is not None:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        busy = 0 if self._session is None else self._session.busy
+        _LOG.info("draining: %d tasks may take up to %g s; once more ends at once", busy, self.grace_seconds)
+        self.drain()
+
+    # --- embedded ---
+
+    async def start(self) -> None:
+        """Begin to work in the running loop."""
+        if not self._tasks:
+            raise ValueError("a worker needs at least one task: register one with @worker.task(name)")
+        if self._session is not None:
+            raise RuntimeError("this worker has been started already")
+        connection = WorkerConnection(self.url, self._token, self.queue)
+        self._session = Session(connection, self._tasks, name=self.name, slots=self.slots)
+        self._session.start()
+        _LOG.info(
+            "worker %s serves queue %s of %s with %d slots: %s",
+            self.name, self.queue, connection.url, self.slots, ", ".join(self.task_names),
+        )  # fmt: skip
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended yet."""
+        return self._session is not None
+
+    async def wait(self) -> None:
+        """Until the worker has ended; raises WorkerReplaced when another process took its name."""
+        session = self._started()
+        try:
+            await session.wait()
+        finally:
+            self._session = None
+            self._draining = None
+
+    def drain(self) -> None:
+        """Begin to drain, once; `wait` returns when it is done."""
+        if self._draining is None:
+            self._draining = asyncio.ensure_future(self._started().drain(self.grace_seconds))
+
+    async def stop(self) -> None:
+        """Drain and end."""
+        self.drain()
+        await self.wait()
+
+    def _started(self) -> Session:
+        if self._session is None:
+            raise RuntimeError("this worker has not been started")
+        return self._session
+
+
+def _default_name() -> str:
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname()).lstrip("._-")[:100]
+    return f"{host or 'worker'}-{secrets.token_hex(3)}"
+
+
+def _checked(kind: str, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{kind} name {name!r}: 1-128 of A-Z a-z 0-9 . _ -, starting with a letter or digit")
+    return name
+
+
+def _checked_slots(slots: int) -> int:
+    if not 1 <= slots <= SLOTS_MAX:
+        raise ValueError(f"slots must be 1-{SLOTS_MAX}, not {slots}")
+    return slots

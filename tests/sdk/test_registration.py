@@ -1,0 +1,69 @@
+"""What can be registered as a task, and what is said about what can't."""
+
+import pytest
+
+from tidewheel import RunContext, Worker
+from tidewheel.tasks import register
+
+
+def test_isolation_in_a_process_is_refused_by_this_version():
+    with pytest.raises(ValueError, match="isolate='process' is not_supported by this version yet; use 'thread'"):
+        Worker().task("it", isolate="process")(print)
+
+
+def test_a_name_is_registered_once():
+    worker = Worker()
+    worker.task("it")(print)
+    with pytest.raises(ValueError, match="task 'it' is registered twice"):
+        worker.task("it")(print)
+
+
+def test_a_registered_function_stays_what_it_was():
+    def it():
+        return 42
+
+    assert Worker().task("it")(it) is it
+
+
+@pytest.mark.parametrize("function", [lambda ctx: None, lambda ctx, day: None])
+def test_a_first_parameter_called_ctx_takes_the_context(function):
+    assert register("it", function).takes_context
+
+
+def test_a_first_parameter_annotated_as_the_context_takes_it_under_any_name():
+    def it(run: RunContext, day: str) -> None: ...
+
+    task = register("it", it)
+    assert (task.takes_context, set(task.fields)) == (True, {"day"})
+
+
+def test_a_task_that_is_a_context_free_function_is_called_without_one():
+    task = register("it", lambda day, ctx=None: None)
+    assert (task.takes_context, set(task.fields), set(task.needed)) == (False, {"day", "ctx"}, {"day"})
+
+
+def test_a_parameter_that_has_no_name_for_callers_cannot_take_a_field_of_the_payload():
+    with pytest.raises(ValueError, match="'day' must be callable by keyword"):
+        register("it", lambda ctx, day, /: None)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257])
+def test_a_task_has_a_name_of_bounded_length(name):
+    with pytest.raises(ValueError, match="1-256 characters"):
+        Worker().task(name)(print)
+
+
+@pytest.mark.parametrize("slots", [0, -1, 1001])
+def test_slots_are_bounded_as_each_report_lists_every_lease(slots):
+    with pytest.raises(ValueError, match="slots must be 1-1000"):
+        Worker(slots=slots)
+
+
+@pytest.mark.parametrize("queue", ["", "a/b", ".hidden", "x" * 129])
+def test_a_queue_has_a_name_that_topics_can_have(queue):
+    with pytest.raises(ValueError, match="queue name"):
+        Worker(queue)
+
+
+def test_workers_without_a_given_name_never_share_one():
+    assert Worker().name != Worker().name
