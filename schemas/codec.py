@@ -25,6 +25,7 @@ from schemas.facts import FACTS, Fact, RunFinished
 from schemas.faults import Fault, Refused
 from schemas.identity import event_id
 from schemas.internal import PUBLISHED_INTERNALS
+from schemas.scheduling import SCHEDULER_INTERNALS
 
 __all__ = [
     "CONTENT_TYPE",
@@ -47,7 +48,7 @@ T = TypeVar("T")
 CONTENT_TYPE = b"application/cloudevents+json"
 DEPTH_MAX = _envelope.DEPTH_MAX
 
-TYPES: Mapping[str, type[Fact]] = {fact.TYPE: fact for fact in FACTS + PUBLISHED_INTERNALS}
+TYPES: Mapping[str, type[Fact]] = {fact.TYPE: fact for fact in FACTS + PUBLISHED_INTERNALS + SCHEDULER_INTERNALS}
 
 
 def encode(fact: Fact, *, source: str, time: datetime) -> tuple[str, bytes]:

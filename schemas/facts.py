@@ -327,7 +327,7 @@ class OccurrenceSkipped(_OfSchedule):
 
 @frozen
 class OccurrenceDeferred(_OfSchedule):
-    """A due occurrence waits for its decision."""
+    """A due occurrence waits for its decision. `cause` is the one its run will have."""
 
     TYPE: ClassVar[str] = "tidewheel.occurrence.deferred.v1"
     tenant: str
@@ -338,6 +338,7 @@ class OccurrenceDeferred(_OfSchedule):
     decided_at: datetime
     until: datetime | None = None
     blocked_by: str | None = None
+    cause: Cause = Cause.SCHEDULE
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,122 @@
+"""Facts that only the scheduler's own state is folded from: they stand in decision records and on no topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+from schemas.facts import Fact, Outcome
+from schemas.faults import Fault
+from schemas.frozen import frozen
+
+
+class _OfSchedule(Fact):
+    """A fact whose subject is the schedule that stands in its `tenant` and `schedule` fields."""
+
+    __slots__ = ()
+    tenant: str
+    schedule: str
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.schedule}"
+
+
+@frozen
+class MarkMoved(_OfSchedule):
+    """Nothing was due between the last decision and `until`: a later change of the schedule starts from there."""
+
+    TYPE: ClassVar[str] = "tidewheel.schedule.mark_moved.v1"
+    tenant: str
+    schedule: str
+    until: datetime
+
+
+@frozen
+class OutcomeHeld(_OfSchedule):
+    """A run ended at `appended_at`, after occurrences that are not decided yet: it counts when their turn is over."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.outcome_held.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    outcome: Outcome
+    appended_at: datetime
+
+
+@frozen
+class RunSettled(_OfSchedule):
+    """The schedule knows how a run ended: it is not active any more. `counted` says whether it stood in others' way."""
+
+    TYPE: ClassVar[str] = "tidewheel.run.settled.v1"
+    tenant: str
+    schedule: str
+    run_id: str
+    outcome: Outcome
+    appended_at: datetime
+    counted: bool
+    nominal_time: datetime | None = None
+
+
+@frozen
+class RunsSwept(_OfSchedule):
+    """One page of a walk over the open runs, for `purpose` inquire or cancel, came as far as `up_to`.
+
+    `next_at` is the earliest instant at which a run of this page wants to be asked after again.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.runs.swept.v1"
+    tenant: str
+    schedule: str
+    purpose: str
+    up_to: str
+    done: bool
+    next_at: datetime | None = None
+
+
+@frozen
+class CommandRemembered(Fact):
+    """How a command was answered, so that the same one again is answered alike. `of` is schedule or job."""
+
+    TYPE: ClassVar[str] = "tidewheel.command.remembered.v1"
+    of: str
+    tenant: str
+    name: str
+    source: str
+    command_id: str
+    status: int
+    body: Mapping[str, Any]
+    remembered_at: datetime
+    faults: tuple[Fault, ...] = ()
+    source_version: int | None = None
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.name}"
+
+
+@frozen
+class HistoryForgotten(Fact):
+    """One bounded step of forgetting: commands answered before `commands_until`, decisions before `ledger_until`."""
+
+    TYPE: ClassVar[str] = "tidewheel.history.forgotten.v1"
+    of: str
+    tenant: str
+    name: str
+    commands_until: datetime | None = None
+    ledger_until: datetime | None = None
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.name}"
+
+
+SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
+    MarkMoved,
+    OutcomeHeld,
+    RunSettled,
+    RunsSwept,
+    CommandRemembered,
+    HistoryForgotten,
+)
