@@ -32,7 +32,8 @@ class PartitionService:
         self._processor: Processor | None = None
         self._thread = ThreadService(f"{role}-{number}", self._run, interrupt=self._wake, failed=self._failed)
         self.name = self._thread.name
-        self.start, self.ready, self.stop = self._thread.start, self._thread.ready, self._thread.stop
+        self.start, self.ready = self._thread.start, self._thread.ready
+        self.stop, self.stopped = self._thread.stop, self._thread.stopped
 
     @property
     def failure(self) -> BaseException | None:

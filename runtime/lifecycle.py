@@ -103,6 +103,10 @@ class ThreadService:
         self._interrupt()
         return self._ended.wait(timeout)
 
+    def stopped(self, timeout: float) -> bool:
+        """Whether it has ended, asked to or not, waiting at most `timeout` seconds."""
+        return self._ended.wait(timeout)
+
     def _is_ready(self) -> bool:
         return self._running._ready.is_set()  # noqa: SLF001 -- the other half of one small object
 

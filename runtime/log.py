@@ -158,8 +158,11 @@ class Log(Protocol):
         """Append without a transaction; returns when the records are durable. Safe from any thread."""
         ...
 
-    def maintain(self) -> None:
-        """One bounded step of retention and compaction; called now and then by whoever runs the process."""
+    def maintain(self) -> bool:
+        """One bounded step of retention and compaction; whether more is waiting.
+
+        Called now and then by whoever runs the process, and not while the clock is held: ages are measured by it.
+        """
         ...
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from runtime.log import Fenced
 from runtime.logs import layout
 from runtime.logs.partition import Appended, Partition, Recent
 from runtime.logs.producing import Commit, Writer
-from runtime.record import Outgoing, Record, TopicPartition
+from runtime.record import Headers, Outgoing, Record, TopicPartition
 from runtime.stores.database import Database, new_batch
 
 Positions = dict[str, dict[TopicPartition, int]]  # by group
@@ -37,8 +37,7 @@ class Pending:
     positions: Mapping[TopicPartition, int]
     places: Mapping[Partition, tuple[int, Appended]]
     now: datetime
-    written: Mapping[Partition, list[Record]] = field(default_factory=dict)
-    size: int = 0
+    written: Mapping[Partition, tuple[list[Record], list[int]]] = field(default_factory=dict)  # with their sizes
     settled: bool = False
     succeeded: bool = False
     visible: bool = False
@@ -128,9 +127,9 @@ class Commits:
         pending.visible = True
         if not pending.succeeded:
             return
-        for partition, records in pending.written.items():
+        for partition, (records, sizes) in pending.written.items():
             partition.end = records[-1].offset + 1
-        self._recent.add(pending.written, pending.size)
+            self._recent.add(partition, records, sizes)
         if pending.writer:
             self._positions.setdefault(pending.writer.group, {}).update(pending.positions)
         for partition in pending.written:
@@ -142,23 +141,25 @@ def _encoded(
 ) -> tuple[WriteBatch, Commit]:
     batch = new_batch()
     offsets = []
-    written: dict[Partition, list[Record]] = {partition: [] for partition in pending.places}
-    for outgoing, partition in zip(records, partitions, strict=True):
+    written: dict[Partition, tuple[list[Record], list[int]]] = {partition: ([], []) for partition in pending.places}
+    packed: dict[Headers, bytes] = {}  # The records of a transaction mostly share their headers.
+    for sent, partition in zip(records, partitions, strict=True):
         first, (appended_ms, appended_at) = pending.places[partition]
-        there = written[partition]
+        there, sizes = written[partition]
         offset = first + len(there)
-        data = layout.encode(outgoing, appended_ms)
+        headers = packed.get(sent.headers)
+        if headers is None:
+            headers = packed[sent.headers] = layout.encode_headers(sent.headers)
+        data = layout.encode(sent, headers, appended_ms)
         batch.put(partition.record_key(offset), data)
-        there.append(_record(outgoing, offset, appended_at))
+        there.append(
+            Record(sent.topic, sent.partition, offset, sent.key, sent.value, sent.headers, appended_at),
+        )
+        sizes.append(len(data))
         offsets.append(offset)
-        pending.size += len(data)
     pending.written = written
     latest = max((appended.appended_at for _, appended in pending.places.values()), default=pending.now)
     return batch, Commit(offsets=offsets, appended_at=latest)
-
-
-def _record(sent: Outgoing, offset: int, appended_at: datetime) -> Record:
-    return Record(sent.topic, sent.partition, offset, sent.key, sent.value, sent.headers, appended_at)
 
 
 def _put_positions(batch: WriteBatch, group: str, positions: Mapping[Partition, int]) -> None:

@@ -23,6 +23,7 @@ from runtime.logs.partition import Partition
 from runtime.logs.producing import BufferingProducer, Commit, Writer
 from runtime.logs.reading import Bounds, Taken, TurnReader, take
 from runtime.logs.topics import Topics, encode_topic, stored_topics
+from runtime.logs.upkeep import Upkeep
 from runtime.record import Outgoing, Record, TopicPartition
 from runtime.store import StoreError
 from runtime.stores.database import MIB, Database, new_batch, sized
@@ -61,6 +62,7 @@ class EmbeddedLog:
             self._topics = Topics(stored_topics(database))
             positions = stored_positions(database, self._topics.partitions())
             self._commits = Commits(database, clock, self._lock, positions)
+            self._upkeep = Upkeep(database, self._topics, clock, self._lock)
 
     @classmethod
     def open_read_only(cls, path: Path) -> EmbeddedLog:
@@ -191,8 +193,11 @@ class EmbeddedLog:
 
     # ---------------------------------------------------------------------------------------------- upkeep, end
 
-    def maintain(self) -> None:
+    def maintain(self) -> bool:
         """See `Log.maintain`."""
+        self._check_writable()
+        with _translated():
+            return self._upkeep.step()
 
     def close(self) -> None:
         """See `Log.close`. Readers that wait return with an error."""

@@ -7,7 +7,7 @@
     g <group> NUL <topic><partition>       the next position that a group committed
     r <topic><partition><offset>           a record
     k <topic><partition><key>              compacted topics: where the latest looked-at record of a key stands
-    d <topic><partition><offset>           compacted topics: a tombstone that waits for its end -> the key
+    d <topic><partition><offset>           compacted topics: a tombstone that waits for its end -> append time, key
     c <topic><partition>                   compacted topics: the next offset to look at
 
 Numbers are big-endian, so that byte order is their order. A topic has a number of two bytes for the life of the log.
@@ -110,12 +110,18 @@ def from_ms(ms: int) -> datetime:
     return EPOCH_START + timedelta(milliseconds=ms)
 
 
-def encode(record: Outgoing, appended_ms: int) -> bytes:
-    """A record's bytes; its topic, partition and offset are in its key."""
-    key, value, headers = record.key, record.value, record.headers
-    flags = (key is not None) * _HAS_KEY | (value is not None) * _HAS_VALUE
-    head = _HEAD.pack(appended_ms, flags, len(key or b""), len(headers))
-    return b"".join((head, key or b"", *map(_encode_header, headers), value or b""))
+def encode(record: Outgoing, headers: bytes, appended_ms: int) -> bytes:
+    """A record's bytes, its headers packed before; its topic, partition and offset are in its key."""
+    key, value = record.key, record.value
+    flags = (0 if key is None else _HAS_KEY) | (0 if value is None else _HAS_VALUE)
+    key = key or b""
+    head = _HEAD.pack(appended_ms, flags, len(key), len(record.headers))
+    return b"".join((head, key, headers, value or b""))
+
+
+def encode_headers(headers: Headers) -> bytes:
+    """The bytes of all headers."""
+    return b"".join(map(_encode_header, headers))
 
 
 def _encode_header(header: tuple[str, bytes]) -> bytes:

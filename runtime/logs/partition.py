@@ -7,14 +7,13 @@ without decoding.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 from threading import Event
 from typing import NamedTuple
 
 from runtime.logs import layout
-from runtime.logs.reading import size_of
 from runtime.record import Record, TopicPartition
 
 # Both bounds are for the whole log: seconds of a busy one; a reader that is further behind reads from RocksDB. An
@@ -35,7 +34,7 @@ class Appended(NamedTuple):
 class Partition:
     """Where a partition begins and ends, its clock, and who waits for it. Changed only under the log's lock."""
 
-    __slots__ = ("begin", "clock", "end", "key", "name", "next_offset", "recent", "watchers")
+    __slots__ = ("begin", "clock", "end", "key", "name", "next_offset", "recent", "sizes", "watchers")
 
     def __init__(self, name: TopicPartition, topic_number: int, *, begin: int, end: int, appended_ms: int) -> None:
         self.name = name
@@ -45,6 +44,7 @@ class Partition:
         self.next_offset = end  # what the next writer gets: ahead of `end` while a commit is being written
         self.clock = Appended(appended_ms, layout.from_ms(appended_ms))
         self.recent: list[Record] = []
+        self.sizes: list[int] = []  # of the recent records
         self.watchers: set[Event] = set()
 
     def record_key(self, offset: int) -> bytes:
@@ -69,6 +69,12 @@ class Partition:
         first = bisect_left(recent, position, key=_offset_of)
         return recent[first : min(first + count, bisect_left(recent, end, lo=first, key=_offset_of))]
 
+    def trim(self, begin: int) -> None:
+        """Let go of what stands before `begin`."""
+        self.begin = begin
+        gone = bisect_left(self.recent, begin, key=_offset_of)
+        self.recent, self.sizes = self.recent[gone:], self.sizes[gone:]
+
     def signal(self) -> None:
         """Wake every reader that waits for this partition."""
         for watcher in self.watchers:
@@ -84,13 +90,13 @@ class Recent:
         self._records = 0
         self._bytes = 0
 
-    def add(self, written: Mapping[Partition, list[Record]], size: int) -> None:
-        """Remember what a commit wrote, and forget what no longer finds room."""
-        for partition, records in written.items():
-            partition.recent.extend(records)
-            self._records += len(records)
-        self._partitions.update(written)
-        self._bytes += size
+    def add(self, partition: Partition, records: Sequence[Record], sizes: Sequence[int]) -> None:
+        """Remember what was written to a partition, and forget what no longer finds room."""
+        partition.recent.extend(records)
+        partition.sizes.extend(sizes)
+        self._partitions.add(partition)
+        self._records += len(records)
+        self._bytes += sum(sizes)
         if self._records > RECENT_RECORDS_MAX or self._bytes > RECENT_BYTES_MAX:
             self._forget()
 
@@ -98,6 +104,7 @@ class Recent:
         """Every partition forgets its older half: rare, so that the cost is spread over many commits."""
         self._records = self._bytes = 0
         for partition in self._partitions:
-            partition.recent = partition.recent[(len(partition.recent) + 1) // 2 :]
+            half = (len(partition.recent) + 1) // 2
+            partition.recent, partition.sizes = partition.recent[half:], partition.sizes[half:]
             self._records += len(partition.recent)
-            self._bytes += sum(map(size_of, partition.recent))
+            self._bytes += sum(partition.sizes)

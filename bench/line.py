@@ -1,0 +1,180 @@
+"""The whole line on one machine: `tidewheel dev` on the embedded log, its workers in a child process over HTTP.
+
+start delay      K schedules due on every whole second; start of the user's code minus the nominal instant
+whole runs/s     more schedules than can be served; outcomes folded into rows per second while saturated
+floor            one loop that writes the same number of records and rows with nothing in between
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from rocksdict import Options, Rdict, WriteBatch
+
+from bench.line_tasks import NOTE
+
+SECONDS = 10
+WARM_UP_SECONDS = 3
+SLOTS = 1000
+RECORDS_PER_RUN, RECORD_BYTES, ROWS_PER_RUN = 10, 420, 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running server and where its task writes notes."""
+
+    url: str
+    notes: Path
+
+
+def main() -> None:
+    """Print the table."""
+    rates = [int(rate) for rate in os.environ.get("RATES", "100,500,1000").split(",")]
+    for rate in rates:
+        with server() as running:
+            delays = start_delays(running, rate)
+            print(
+                f"start delay at {rate:>5} runs/s   p50 {percentile(delays, 50):6.1f} ms   p99 {percentile(delays, 99):6.1f} ms   "
+                f"max {max(delays):6.1f} ms   ({len(delays)} starts)"
+            )
+    with server() as running:
+        whole = saturated_rate(running, int(os.environ.get("FLOOD", "4000")))
+    least = floor()
+    print(f"whole runs per second        {whole:8.0f}   floor {least:8.0f}   ratio {whole / least:.3f}")
+
+
+@contextlib.contextmanager
+def server() -> Iterator[Server]:
+    """A server in a folder of its own, ended by its process id."""
+    with tempfile.TemporaryDirectory(prefix="tidewheel-bench-") as folder:
+        port, notes = free_port(), Path(folder) / "notes"
+        environment = os.environ | {"TIDEWHEEL_BENCH_NOTES": str(notes), "TIDEWHEEL_WORKER_SLOTS": str(SLOTS)}
+        command = [
+            str(Path(sys.executable).parent / "tidewheel"),
+            "dev",
+            "--data",
+            f"{folder}/data",
+            "--port",
+            str(port),
+        ]
+        log = (Path(folder) / "log").open("wb")
+        process = subprocess.Popen(
+            [*command, "--tasks", "bench.line_tasks:worker"], env=environment, stdout=log, stderr=log
+        )
+        url = f"http://127.0.0.1:{port}"
+        try:
+            wait_until_ready(url, process)
+            yield Server(url=url, notes=notes)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Until /readyz says so."""
+    for _ in range(300):
+        with contextlib.suppress(httpx.HTTPError):
+            if httpx.get(f"{url}/readyz").status_code == httpx.codes.OK:
+                return
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise SystemExit("the server did not become ready")
+
+
+def register(url: str, count: int) -> None:
+    """`count` schedules due every second."""
+
+    def put(number: int) -> None:
+        definition = {
+            "trigger": {"cron": "* * * * * *"},
+            "overlap": {"policy": "allow_all"},
+            "job": {"target": {"type": "task", "name": "bench.note"}, "payload": {"number": number}},
+        }
+        clients[number % 8].put(f"/v1/tenants/bench/schedules/s{number}", json=definition).raise_for_status()
+
+    clients = [httpx.Client(base_url=url, timeout=30) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(put, range(count)))
+
+
+def start_delays(running: Server, rate: int) -> list[float]:
+    """Milliseconds from nominal instant to start, over SECONDS after the warm-up."""
+    register(running.url, rate)
+    first = int(time.time()) + WARM_UP_SECONDS
+    time.sleep(first + SECONDS + 1.5 - time.time())
+    notes = NOTE.iter_unpack(running.notes.read_bytes())
+    window = range(first * 1_000_000, (first + SECONDS) * 1_000_000)
+    return [(start - due) / 1000 for _, due, start in notes if due in window]
+
+
+def saturated_rate(running: Server, schedules: int) -> float:
+    """Outcomes a second that have become rows, while more is due than can be served."""
+    register(running.url, schedules)
+    time.sleep(WARM_UP_SECONDS)
+    before, began = finished_rows(running.url), time.monotonic()
+    time.sleep(SECONDS)
+    return (finished_rows(running.url) - before) / (time.monotonic() - began)
+
+
+def finished_rows(url: str) -> int:
+    """Runs with an outcome in the read model."""
+    answer = httpx.get(f"{url}/metrics", timeout=30).text
+    lines = [line for line in answer.splitlines() if line.startswith("tidewheel_runs_projected_total")]
+    return int(float(lines[0].split()[-1])) if lines else 0
+
+
+def floor() -> float:
+    """Runs a second of a loop that only writes: the line's records to RocksDB, its rows to SQLite."""
+    with tempfile.TemporaryDirectory(prefix="tidewheel-bench-") as folder:
+        options = Options(raw_mode=True)
+        options.create_if_missing(create_if_missing=True)
+        log = Rdict(f"{folder}/log", options)
+        rows = sqlite3.connect(f"{folder}/rows.sqlite")
+        rows.execute("PRAGMA journal_mode=WAL")
+        rows.execute("CREATE TABLE run (id TEXT PRIMARY KEY, body TEXT)")
+        began, runs, batch = time.monotonic(), 0, 200
+        while time.monotonic() - began < 3:
+            write = WriteBatch(raw_mode=True)
+            for record in range(batch * RECORDS_PER_RUN):
+                write.put((runs * RECORDS_PER_RUN + record).to_bytes(8, "big"), bytes(RECORD_BYTES))
+            log.write(write)
+            with rows:
+                rows.executemany(
+                    "INSERT INTO run VALUES (?, ?)",
+                    [(f"{runs}-{row}", "x" * 100) for row in range(batch * ROWS_PER_RUN)],
+                )
+            runs += batch
+        rate = runs / (time.monotonic() - began)
+        rows.close()
+        log.close()
+        return rate
+
+
+def percentile(values: list[float], percent: int) -> float:
+    """The value below which `percent` of them lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def free_port() -> int:
+    """A port nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    main()
