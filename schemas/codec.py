@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 import orjson
 
-from schemas import envelope as _envelope
 from schemas import reading, writing
 from schemas.envelope import Envelope, parse, read_envelope
 from schemas.facts import FACTS, Fact, RunFinished
@@ -29,7 +28,6 @@ from schemas.scheduling import SCHEDULER_INTERNALS
 
 __all__ = [
     "CONTENT_TYPE",
-    "DEPTH_MAX",
     "TYPES",
     "Envelope",
     "decode",
@@ -46,7 +44,6 @@ __all__ = [
 T = TypeVar("T")
 
 CONTENT_TYPE = b"application/cloudevents+json"
-DEPTH_MAX = _envelope.DEPTH_MAX
 
 TYPES: Mapping[str, type[Fact]] = {fact.TYPE: fact for fact in FACTS + PUBLISHED_INTERNALS + SCHEDULER_INTERNALS}
 

@@ -6,18 +6,18 @@ source, id): the same one again changes nothing and is answered as the first tim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from schemas import definitions, identity
+from schemas import identity, limits, refusals
 from schemas.codec import Envelope
-from schemas.definitions import Model, Name
+from schemas.definitions import Model, Name, Text, Whole
 from schemas.facts import Position
 from schemas.faults import Fault, Refused
+from schemas.frozen import frozen
 
 PREFIX = "tidewheel."
 EVERYONE = "_"  # the tenant of what belongs to no tenant: queues
@@ -26,12 +26,12 @@ EVERYONE = "_"  # the tenant of what belongs to no tenant: queues
 class Request(Model):
     """What every command may carry."""
 
-    tenant: Name | Literal["_"]
-    name: Name | Literal["_"]
-    expected_version: int | None = None
-    source_version: int | None = None
-    after_catalog: str | None = None
-    by: Annotated[str, Field(max_length=256)] = ""
+    tenant: Name
+    name: Name
+    expected_version: Whole | None = None
+    source_version: Whole | None = None
+    after_catalog: Text | None = None
+    by: Text = ""
     note: Annotated[str, Field(max_length=4096)] = ""
 
 
@@ -48,7 +48,7 @@ class SchedulePause(Request):
 class ScheduleResume(Request):
     """Occurrences have runs again."""
 
-    backfill: bool = False
+    backfill: Annotated[bool, Field(strict=True)] = False
 
 
 class ScheduleDelete(Request):
@@ -77,7 +77,7 @@ class JobDelete(Request):
 class RunCancel(Request):
     """Ask a run to end. `name` is its schedule."""
 
-    run_id: Annotated[str, Field(max_length=256)]
+    run_id: Text
 
 
 COMMANDS: Mapping[str, type[Request]] = {
@@ -102,7 +102,7 @@ LATER: frozenset[str] = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Command:
     """A request as it stood in the log. `reply_to` is the asking node's partition of `replies`."""
 
@@ -130,26 +130,36 @@ def read_request(envelope: Envelope) -> Request:
     model = COMMANDS.get(envelope.type)
     if model is None:
         raise Refused(_unknown_type(envelope.type))
+    if faults := tuple(limits.definition_limits(envelope.data, "/data")):
+        raise Refused(*faults)
     try:
         request = model.model_validate(envelope.data)
     except ValidationError as error:
-        raise Refused(*(definitions.fault(detail, "/data") for detail in error.errors(include_url=False))) from error
-    return _checked(request)
-
-
-def _checked(request: Request) -> Request:
-    if isinstance(request, RunCancel) and identity.schedule_of(request.run_id) != request.name:
-        raise Refused(Fault(pointer="/data/run_id", code="wrong_schedule", message="is not a run of this schedule"))
-    if isinstance(request, ScheduleTrigger) and request.payload is not None:
-        faults = tuple(definitions.json_limits(request.payload, "/data/payload"))
-        if faults:
-            raise Refused(*faults)
-    if isinstance(request, ScheduleResume) and request.backfill:
-        raise Refused(Fault(pointer="/data/backfill", code="not_supported", message="this version cannot do that yet"))
+        raise Refused(*refusals.faults(error, "/data")) from error
+    if faults := tuple(_further_faults(request, envelope)):
+        raise Refused(*faults)
     return request
+
+
+def _further_faults(request: Request, envelope: Envelope) -> Iterator[Fault]:
+    subject = f"{request.tenant}/{request.name}"
+    if envelope.subject.count("/") == 1 and envelope.subject != subject:
+        # A record that a client put on the wrong topic or partition is recognised by what it says of itself.
+        message = f"the data is about {subject}, the subject says {envelope.subject}"
+        yield Fault(pointer="/subject", code="wrong_subject", message=message, remedy="name the same thing in both")
+    if isinstance(request, RunCancel) and identity.schedule_of(request.run_id) != request.name:
+        message = f"is not a run of schedule {request.name}"
+        yield Fault(pointer="/data/run_id", code="wrong_schedule", message=message, remedy="name the run's schedule")
+    if isinstance(request, ScheduleTrigger) and request.payload is not None:
+        yield from limits.json_limits(request.payload, "/data/payload")
+    if isinstance(request, ScheduleResume) and request.backfill:
+        message = "this version cannot do that yet"
+        yield Fault(pointer="/data/backfill", code="not_supported", message=message, remedy="leave it out")
 
 
 def _unknown_type(type_: str) -> Fault:
     if type_ in LATER:
         return Fault(pointer="/type", code="not_supported", message=f"{type_} is not supported by this version yet")
-    return Fault(pointer="/type", code="unknown_type", message=f"unknown command type {type_!r}")
+    near = refusals.nearest(type_, (*COMMANDS, *LATER))
+    remedy = f"did you mean {near!r}?" if near else "known: " + ", ".join(sorted(COMMANDS))
+    return Fault(pointer="/type", code="unknown_type", message=f"unknown command type {type_[:200]!r}", remedy=remedy)

@@ -7,78 +7,99 @@ A definition normalises to JSON that says every default, so that a later change 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
-import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainSerializer,
+    Tag,
     ValidationError,
     WithJsonSchema,
     model_validator,
 )
 
-from schemas import durations, identity
+from schemas import durations, identity, limits, refusals, values
 from schemas.faults import Fault, Refused
+from schemas.limits import json_limits
+from schemas.refusals import Misfit, fault
 
-LABELS_MAX = 32
-PAYLOAD_BYTES_MAX = 64 * 1024
-CRON_LENGTH_MAX = 256
-DEPTH_MAX = 16
-AT_INSTANTS_MAX = 1000  # a longer list is a calendar, which has its own kind
-
+__all__ = [
+    "Job",
+    "Model",
+    "Schedule",
+    "fault",
+    "json_limits",
+    "normal_form",
+    "read_job",
+    "read_schedule",
+    "unknown_fields",
+    "unsupported",
+]
 
 M = TypeVar("M", bound="Model")
 
 
 def _name(text: str) -> str:
     if not identity.is_name(text):
-        msg = "must be 1-128 of A-Z a-z 0-9 . _ - and start with a letter or digit"
-        raise ValueError(msg)
+        raise Misfit("name", "must be 1-128 of A-Z a-z 0-9 . _ - and start with a letter or digit")
     return text
 
 
-def _duration(value: Any) -> Any:
-    return durations.parse(value) if isinstance(value, str) else value
+def _duration(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise Misfit("duration", f"{value!r} has no unit", f"write {value!r}s for seconds, {value!r}m for minutes")
+    if not isinstance(value, str):
+        raise Misfit("duration", f"must be a duration, not {values.word_for(value)}", "write PT30S, or 30s")
+    try:
+        return durations.parse(value)
+    except ValueError as error:
+        raise Misfit("duration", str(error)) from error
 
 
 def _positive(value: timedelta) -> timedelta:
     if value <= timedelta(0):
-        msg = "must be longer than zero"
-        raise ValueError(msg)
+        raise Misfit("range", "must be longer than zero")
     return value
 
 
-def _instant(value: Any) -> Any:
-    if isinstance(value, datetime):
-        parsed = value
-    elif isinstance(value, str):
+def _at_least_a_second(value: timedelta) -> timedelta:
+    if value < timedelta(seconds=1):
+        raise Misfit("range", "must be at least one second", "write PT1S or more")
+    return value
+
+
+def _whole_seconds(value: timedelta) -> timedelta:
+    if value.microseconds:
+        raise Misfit("range", "must be whole seconds: occurrences are")
+    return value
+
+
+def _instant(value: Any) -> datetime:
+    if isinstance(value, str):
         try:
-            parsed = datetime.fromisoformat(value)
+            value = values.read_instant(value)
         except ValueError as error:
-            msg = f"{value!r} is not an RFC 3339 instant: write 2026-03-08T05:15:53Z"
-            raise ValueError(msg) from error
-    else:
-        msg = "must be an RFC 3339 instant such as 2026-03-08T05:15:53Z"
-        raise ValueError(msg)
-    if parsed.tzinfo is None:
-        msg = f"{value!s} has no offset: add Z or an offset such as +02:00"
-        raise ValueError(msg)
-    if parsed.microsecond:
-        msg = "must be a whole second"
-        raise ValueError(msg)
-    return parsed.astimezone(UTC)
+            raise Misfit("instant", str(error)) from error
+    if not isinstance(value, datetime):
+        raise Misfit("instant", f"must be an instant, not {values.word_for(value)}", "write 2026-03-08T05:15:53Z")
+    if value.tzinfo is None:
+        raise Misfit("instant", f"{value} has no offset", "add Z, or an offset such as +02:00")
+    if value.microsecond:
+        raise Misfit("instant", "must be a whole second")
+    return value.astimezone(UTC)
 
 
 Name = Annotated[
-    str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": identity.NAME.pattern[:-2] + "$"})
+    str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{identity.NAME.pattern[:-2]}$"})
 ]
 Duration = Annotated[
     timedelta,
@@ -87,25 +108,29 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "description": "ISO 8601 (PT30S) or short (30s, 15m, 24h, 7d)"}),
 ]
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
+LongerDuration = Annotated[Duration, AfterValidator(_at_least_a_second)]
 Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]
+# Not over 2^53: beyond it JSON readers of other languages round, and a database's integer ends soon after.
+Whole = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Text = Annotated[str, Field(max_length=256)]
 
 
 class Model(BaseModel):
     """Frozen; unknown fields are kept here and judged by the reader (`unknown_fields`)."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="allow")
 
 
 class Retry(Model):
     """When a failed attempt is tried again."""
 
-    max_attempts: int = Field(default=3, ge=1, le=1000)
+    max_attempts: int = Field(default=3, strict=True, ge=1, le=1000)
     initial: PositiveDuration = timedelta(seconds=1)
-    factor: float = Field(default=2.0, ge=1, le=100)
+    factor: float = Field(default=2.0, strict=True, ge=1, le=100)
     max: PositiveDuration = timedelta(minutes=5)
     jitter: Literal["full", "none"] = "full"
-    never_on: tuple[Annotated[str, Field(max_length=256)], ...] = Field(default=(), max_length=32)
-    budget: str | None = None
+    never_on: tuple[Text, ...] = Field(default=(), max_length=32)
+    budget: Any = None
 
 
 class TaskTarget(Model):
@@ -119,17 +144,30 @@ class HttpTarget(Model):
     """An HTTP callback."""
 
     type: Literal["http"]
-    url: str = ""
+    url: Any = None
+    method: Any = None
+    headers: Any = None
+    secret: Any = None
 
 
 class CommandTarget(Model):
     """A command named on the worker's allow-list."""
 
     type: Literal["command"]
-    name: str = ""
+    name: Any = None
 
 
-Target = Annotated[TaskTarget | HttpTarget | CommandTarget, Field(discriminator="type")]
+def _kind_of_target(value: Any) -> str | None:
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    return None if kind is None else f"<{kind}>"
+
+
+Target = Annotated[
+    Annotated[TaskTarget, Tag("<task>")]
+    | Annotated[HttpTarget, Tag("<http>")]
+    | Annotated[CommandTarget, Tag("<command>")],
+    Discriminator(_kind_of_target),
+]
 
 
 class Job(Model):
@@ -141,38 +179,51 @@ class Job(Model):
     priority: Literal["critical", "normal", "bulk"] = "normal"
     timeout: PositiveDuration = timedelta(hours=1)
     deadline: PositiveDuration = timedelta(days=7)
-    lease: PositiveDuration = timedelta(seconds=30)
+    lease: LongerDuration = timedelta(seconds=30)
     retry: Retry = Retry()
-    concurrency: dict[str, Any] | None = None
-    log_retention: Duration | None = None
+    concurrency: Any = None
+    log_retention: Any = None
+
+
+Cron = Annotated[str, Field(min_length=1, max_length=limits.CRON_CHARACTERS_MAX)]
 
 
 class Trigger(Model):
     """When. Exactly one of cron, every, at, rrule."""
 
-    cron: str | list[str] | None = None
-    every: PositiveDuration | None = None
-    at: tuple[Instant, ...] | None = Field(default=None, min_length=1, max_length=AT_INSTANTS_MAX)
-    rrule: str | None = None
+    cron: (
+        Annotated[
+            Annotated[Cron, Tag("<text>")] | Annotated[tuple[Cron, ...], Tag("<list>")],
+            Discriminator(lambda value: "<list>" if isinstance(value, (list, tuple)) else "<text>"),
+        ]
+        | None
+    ) = None
+    every: Annotated[LongerDuration, AfterValidator(_whole_seconds)] | None = None
+    at: tuple[Instant, ...] | None = Field(default=None, min_length=1, max_length=limits.AT_INSTANTS_MAX)
+    rrule: Any = None
     dialect: Literal["unix", "quartz"] | None = None
     day_rule: Literal["vixie", "literal"] = "vixie"
-    timezone: str = "UTC"
+    timezone: Annotated[str, Field(min_length=1, max_length=64)] = "UTC"
     gap_policy: Literal["shift", "skip"] = "shift"
     fold_policy: Literal["first", "second", "both"] = "first"
     anchor: Instant | None = None
-    from_: str | None = Field(default=None, alias="from")
-    jitter: Duration | None = None
-    start_at: Instant | None = None
-    end_at: Instant | None = None
-    max_runs: int | None = None
-    exclude: dict[str, Any] | None = None
+    from_: Any = Field(default=None, alias="from")
+    jitter: Any = None
+    start_at: Any = None
+    end_at: Any = None
+    max_runs: Any = None
+    exclude: Any = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Trigger:
         given = [kind for kind in ("cron", "every", "at", "rrule") if getattr(self, kind) is not None]
         if len(given) != 1:
-            msg = f"give exactly one of cron, every, at, rrule (given: {', '.join(given) or 'none'})"
-            raise ValueError(msg)
+            message = f"give exactly one of cron, every, at, rrule (given: {', '.join(given) or 'none'})"
+            raise Misfit("one_kind", message)
+        if self.anchor is not None and self.every is None:
+            raise Misfit("one_kind", "anchor goes with every", "leave anchor out")
+        if self.dialect is not None and self.cron is None:
+            raise Misfit("one_kind", "dialect goes with cron", "leave dialect out")
         return self
 
 
@@ -181,8 +232,8 @@ class CatchUp(Model):
 
     policy: Literal["skip", "latest", "all"] = "latest"
     window: PositiveDuration = timedelta(hours=24)
-    limit: int = Field(default=100, ge=1, le=10_000)
-    rate: str | None = None
+    limit: int = Field(default=100, strict=True, ge=1, le=10_000)
+    rate: Any = None
 
 
 _KUBERNETES_OVERLAP = {"Allow": "allow_all", "Forbid": "skip", "Replace": "terminate_other"}
@@ -195,25 +246,29 @@ class Overlap(Model):
         Literal["skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all"],
         BeforeValidator(lambda value: _KUBERNETES_OVERLAP.get(value, value) if isinstance(value, str) else value),
     ] = "skip"
-    limit: int = Field(default=1, ge=1, le=1000)
-    buffer: int | None = None
+    limit: int = Field(default=1, strict=True, ge=1, le=1000)
+    buffer: Any = None
+
+
+Label = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 class Schedule(Model):
     """When to run what. `job` is a registered job's name or the job itself."""
 
-    labels: dict[Annotated[str, Field(max_length=128)], Annotated[str, Field(max_length=256)]] = Field(
-        default_factory=dict, max_length=LABELS_MAX
-    )
+    labels: dict[Label, Text] = Field(default_factory=dict, max_length=limits.LABELS_MAX)
     note: Annotated[str, Field(max_length=4096)] = ""
     trigger: Trigger | None = None
-    after: list[Any] | None = None
+    after: Any = None
     grace: Duration = timedelta(minutes=1)
     catch_up: CatchUp = CatchUp()
     overlap: Overlap = Overlap()
     on_update: Literal["keep", "cancel"] = "keep"
-    pause_on_failure: int | None = None
-    job: Job | Name
+    pause_on_failure: Any = None
+    job: Annotated[
+        Annotated[Job, Tag("<job>")] | Annotated[Name, Tag("<name>")],
+        Discriminator(lambda value: "<job>" if isinstance(value, (Mapping, Job)) else "<name>"),
+    ]
 
 
 def read_schedule(data: Any, *, strict: bool, pointer: str = "") -> tuple[Schedule, tuple[str, ...]]:
@@ -235,69 +290,93 @@ def normal_form(model: Model) -> dict[str, Any]:
 
 
 def _read(cls: type[M], data: Any, *, strict: bool, pointer: str) -> tuple[M, tuple[str, ...]]:
+    if faults := tuple(limits.definition_limits(data, pointer)):
+        raise Refused(*faults)
+    unknown = tuple(_unknown(cls, data, pointer))
     try:
         model = cls.model_validate(data)
     except ValidationError as error:
-        raise Refused(*(fault(detail, pointer) for detail in error.errors(include_url=False))) from error
-    unknown = tuple(unknown_fields(model, pointer))
-    faults = [*(unknown if strict else ()), *unsupported(model, pointer), *_oversize(model, pointer)]
+        found = refusals.faults(error, pointer)
+        raise Refused(*(unknown if strict else ()), *found) from error
+    faults = (*(unknown if strict else ()), *unsupported(model, pointer), *_payload_faults(model, pointer))
     if faults:
         raise Refused(*faults)
-    return model, tuple(f"{fault.pointer}: {fault.message}" for fault in unknown)
-
-
-def fault(detail: Any, pointer: str) -> Fault:
-    """A pydantic error detail as a fault of ours."""
-    where = "".join(f"/{part}" for part in detail["loc"] if not _is_branch(part))
-    return Fault(pointer=pointer + where, code=detail["type"], message=detail["msg"].removeprefix("Value error, "))
-
-
-def _is_branch(part: Any) -> bool:
-    """Whether pydantic added this part to name a branch of a union rather than a field."""
-    return isinstance(part, str) and (part in {"task", "http", "command", "Job"} or "[" in part or part == "str")
+    return model, tuple(f"{fault.pointer}: {fault.message}; {fault.remedy}" for fault in unknown)
 
 
 def unknown_fields(model: BaseModel, pointer: str = "") -> Iterator[Fault]:
     """A fault for each field no model knows, with the nearest known name."""
-    known = [field.alias or name for name, field in type(model).model_fields.items()]
-    for extra in model.model_extra or {}:
-        near = difflib.get_close_matches(extra, known, n=1)
-        remedy = f"did you mean {near[0]!r}?" if near else "known here: " + ", ".join(sorted(known))
-        yield Fault(
-            pointer=f"{pointer}/{extra}", code="unknown_field", message=f"unknown field {extra!r}", remedy=remedy
-        )
+    for name in model.model_extra or {}:
+        yield refusals.unknown_field(name, _keys(type(model)), pointer)
+    for key, value in _children(model):
+        yield from unknown_fields(value, f"{pointer}/{key}")
+
+
+def _unknown(cls: type[Model], data: Any, pointer: str) -> Iterator[Fault]:
+    """The same from JSON that may not fit the model: a typo often is what makes it not fit."""
+    if not isinstance(data, Mapping):
+        return
+    known = _keys(cls)
+    for key, value in data.items():
+        if key not in known:
+            yield refusals.unknown_field(str(key), known, pointer)
+        elif (below := _BELOW.get((cls, key))) is not None:
+            yield from _unknown(below, value, f"{pointer}/{key}")
+        elif key == "target" and isinstance(value, Mapping) and value.get("type") in _TARGETS:
+            yield from _unknown(_TARGETS[value["type"]], value, f"{pointer}/{key}")
+
+
+_BELOW: Mapping[tuple[type[Model], str], type[Model]] = {
+    (Schedule, "trigger"): Trigger,
+    (Schedule, "catch_up"): CatchUp,
+    (Schedule, "overlap"): Overlap,
+    (Schedule, "job"): Job,
+    (Job, "retry"): Retry,
+}
+_TARGETS: Mapping[Any, type[Model]] = {"task": TaskTarget, "http": HttpTarget, "command": CommandTarget}
+
+
+def _keys(cls: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in cls.model_fields.items()]
+
+
+def _children(model: BaseModel) -> Iterator[tuple[str, BaseModel]]:
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if isinstance(value, BaseModel):
-            yield from unknown_fields(value, f"{pointer}/{field.alias or name}")
+            yield field.alias or name, value
+
+
+def _given(value: Any) -> bool:
+    return value is not None
 
 
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
 _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
-    (Retry, "budget", lambda value: value is not None, "leave it out"),
+    (Retry, "budget", _given, "leave it out"),
     (Job, "target", lambda value: value.type != "task", "use {type: task, name: …}"),
     (Job, "priority", lambda value: value != "normal", "use normal"),
-    (Job, "concurrency", lambda value: value is not None, "leave it out"),
-    (Job, "log_retention", lambda value: value is not None, "leave it out"),
-    (Trigger, "cron", lambda value: isinstance(value, list), "write one schedule for each expression"),
-    (Trigger, "rrule", lambda value: value is not None, "use cron, every or at"),
-    (Trigger, "from_", lambda value: value is not None, "leave it out"),
-    (Trigger, "jitter", lambda value: value is not None, "leave it out"),
-    (Trigger, "start_at", lambda value: value is not None, "leave it out"),
-    (Trigger, "end_at", lambda value: value is not None, "leave it out"),
-    (Trigger, "max_runs", lambda value: value is not None, "leave it out"),
-    (Trigger, "exclude", lambda value: value is not None, "leave it out"),
-    (CatchUp, "rate", lambda value: value is not None, "leave it out"),
+    (Job, "concurrency", _given, "leave it out"),
+    (Job, "log_retention", _given, "leave it out"),
+    (Trigger, "cron", lambda value: isinstance(value, tuple), "write one schedule for each expression"),
+    (Trigger, "rrule", _given, "use cron, every or at"),
+    (Trigger, "from_", _given, "leave it out"),
+    (Trigger, "jitter", _given, "leave it out"),
+    (Trigger, "start_at", _given, "leave it out"),
+    (Trigger, "end_at", _given, "leave it out"),
+    (Trigger, "max_runs", _given, "leave it out"),
+    (Trigger, "exclude", _given, "leave it out"),
+    (CatchUp, "rate", _given, "leave it out"),
     (
         Overlap,
         "policy",
         lambda value: value not in {"skip", "buffer_one", "allow_all"},
         "use skip, buffer_one or allow_all",
     ),
-    (Overlap, "buffer", lambda value: value is not None, "leave it out"),
-    (Schedule, "after", lambda value: value is not None, "leave it out"),
+    (Overlap, "buffer", _given, "leave it out"),
+    (Schedule, "after", _given, "leave it out"),
     (Schedule, "on_update", lambda value: value != "keep", "use keep"),
-    (Schedule, "pause_on_failure", lambda value: value is not None, "leave it out"),
+    (Schedule, "pause_on_failure", _given, "leave it out"),
     (Schedule, "trigger", lambda value: value is None, "give a trigger"),
 )
 
@@ -308,40 +387,12 @@ def unsupported(model: BaseModel, pointer: str = "") -> Iterator[Fault]:
         if isinstance(model, kind) and asked_for(getattr(model, name)):
             where = f"{pointer}/{kind.model_fields[name].alias or name}"
             yield Fault(pointer=where, code="not_supported", message="this version cannot do that yet", remedy=remedy)
-    for name, field in type(model).model_fields.items():
-        value = getattr(model, name)
-        if isinstance(value, BaseModel):
-            yield from unsupported(value, f"{pointer}/{field.alias or name}")
+    for key, value in _children(model):
+        yield from unsupported(value, f"{pointer}/{key}")
 
 
-def _oversize(model: BaseModel, pointer: str) -> Iterator[Fault]:
+def _payload_faults(model: BaseModel, pointer: str) -> Iterator[Fault]:
     job = model if isinstance(model, Job) else getattr(model, "job", None)
     where = pointer if isinstance(model, Job) else f"{pointer}/job"
     if isinstance(job, Job):
         yield from json_limits(job.payload, f"{where}/payload")
-
-
-def json_limits(value: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Faults of a payload that is too large or too deep."""
-    if depth(value) > DEPTH_MAX:
-        yield Fault(
-            pointer=pointer, code="too_deep", message=f"JSON is nested deeper than {DEPTH_MAX}", remedy="flatten it"
-        )
-    elif len(orjson.dumps(value)) > PAYLOAD_BYTES_MAX:
-        yield Fault(
-            pointer=pointer, code="too_large", message="is over 64 KiB of JSON", remedy="pass a reference instead"
-        )
-
-
-def depth(value: Any) -> int:
-    """How deep lists and objects are nested; stops counting one past the limit."""
-    level, layer = 0, [value]
-    while layer and level <= DEPTH_MAX:
-        layer = [
-            item
-            for container in layer
-            if isinstance(container, (dict, list))
-            for item in (container.values() if isinstance(container, dict) else container)
-        ]
-        level += 1
-    return level - 1

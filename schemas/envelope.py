@@ -14,11 +14,9 @@ import orjson
 from schemas import values
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
+from schemas.limits import RECORD_BYTES_MAX, RECORD_DEPTH_MAX, deeper
 
-RECORD_BYTES_MAX = 1024 * 1024  # what Kafka's brokers take by default; nothing of ours comes near it
 ATTRIBUTE_CHARACTERS_MAX = 1024  # of id, source, type and subject: they stand in indexes and in every answer
-# A payload may be 16 deep (contract); around it stand event, data, entries, entry, definition, job, run: 24 in all.
-DEPTH_MAX = 24
 
 _STRUCTURED = "application/cloudevents+json"
 
@@ -62,23 +60,12 @@ def parse(raw: bytes) -> Any:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise Refused(Fault(pointer="", code="not_json", message=f"is not JSON: {error}")) from error
-    if raw.count(b"[") + raw.count(b"{") > DEPTH_MAX and deeper(document, DEPTH_MAX):  # counting brackets is quick
-        message = f"JSON is nested deeper than {DEPTH_MAX}"
+    if raw.count(b"[") + raw.count(b"{") > RECORD_DEPTH_MAX and deeper(
+        document, RECORD_DEPTH_MAX
+    ):  # counting brackets is quick
+        message = f"JSON is nested deeper than {RECORD_DEPTH_MAX}"
         raise Refused(Fault(pointer="", code="too_deep", message=message, remedy="flatten it"))
     return document
-
-
-def deeper(value: Any, limit: int) -> bool:
-    """Whether lists and objects are nested more than `limit` deep."""
-    layer = [value]
-    for _ in range(limit + 1):
-        layer = [container for container in layer if isinstance(container, (dict, list))]
-        if not layer:
-            return False
-        layer = [
-            item for container in layer for item in (container.values() if isinstance(container, dict) else container)
-        ]
-    return True
 
 
 def _attributes(headers: tuple[tuple[str, bytes], ...]) -> dict[str, str]:

@@ -239,6 +239,20 @@ class WorkersForgotten(Fact):
 
 
 @frozen
+class LeasesRenewed(Fact):
+    """After a takeover, once the evidence has been read: every lease and every worker gets one fresh period."""
+
+    TYPE: ClassVar[str] = "tidewheel.leases.renewed.v1"
+    queue: str
+    shard: int
+    renewed_at: datetime
+
+    @property
+    def subject(self) -> str:
+        return f"{self.queue}/{self.shard}"
+
+
+@frozen
 class MemoryTrimmed(Fact):
     """One bounded step of forgetting what ended before `until`: outcomes of runs, hand-outs that no longer count."""
 
@@ -265,5 +279,6 @@ PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
     WorkerLapsed,
     WorkerEnded,
     WorkersForgotten,
+    LeasesRenewed,
     MemoryTrimmed,
 )

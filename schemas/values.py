@@ -82,8 +82,12 @@ def utc(value: datetime) -> datetime:
 
 def misfit(value: Any, place: Place, wanted: str) -> Refused:
     """A refusal of a value that is present but not what is wanted, or null, or absent."""
-    found = _WORDS.get(type(value), type(value).__name__)
-    return Refused(Fault(pointer=pointer(place), code="type", message=f"must be {wanted}, not {found}"))
+    return Refused(Fault(pointer=pointer(place), code="type", message=f"must be {wanted}, not {word_for(value)}"))
+
+
+def word_for(value: Any) -> str:
+    """What JSON calls a value of this kind."""
+    return _WORDS.get(type(value), type(value).__name__)
 
 
 def wrong(data: dict[str, Any], place: Place, key: str, wanted: str) -> Refused:
