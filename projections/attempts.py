@@ -7,7 +7,7 @@ the number it had.
 from __future__ import annotations
 
 from projections.event import Event, instant
-from projections.projection import Key, Projection, Row
+from projections.projection import Key, Projection, Row, json
 from schemas.facts import AttemptFinished, AttemptStarted
 
 RUNNING = "running"
@@ -36,7 +36,7 @@ def _finished(row: Row | None, event: Event) -> Row | None:
         "started_at": instant(data.get("started_at")) or (row["started_at"] if row is not None else None),
         "finished_at": instant(data["finished_at"]),
         "counted": data.get("counted", True),
-        "error": data.get("error"),
+        "error": json(data.get("error")),
     }
 
 

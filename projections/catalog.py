@@ -6,7 +6,7 @@ A deleted one keeps its row without a definition, so that an echo of an older ve
 from __future__ import annotations
 
 from projections.event import REMOVED, Event, instant
-from projections.projection import Key, Projection, Row, outdated
+from projections.projection import Key, Projection, Row, json, outdated
 from schemas import topics
 from schemas.facts import CatalogEntry
 
@@ -26,7 +26,7 @@ def _entry(row: Row | None, event: Event) -> Row | None:
         "tenant": data["tenant"],
         "name": data["name"],
         "version": data["version"],
-        "definition": data.get("definition"),
+        "definition": json(data.get("definition")),
         "changed_at": instant(data["changed_at"]),
         "sequence": event.sequence,
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from projections.event import Event, instant
-from projections.projection import Fold, Key, Projection, Row
+from projections.projection import Fold, Key, Projection, Row, json
 from schemas.facts import (
     CatalogEntry,
     CommandRejected,
@@ -57,7 +57,7 @@ def _answer(data: Row, outcome: str, at: str, told: Row) -> Row:
         "source": data.get("source") or "",
         "outcome": outcome,
         "answered_at": instant(data[at]),
-        "told": told,
+        "told": json(told),
     }
 
 

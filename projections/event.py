@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -52,6 +53,7 @@ def read(record: Record) -> Event | None:
     return Event(type_, id_, data, _millis(record.appended_at), record.offset, _sequence(record), record.value)
 
 
+@lru_cache(maxsize=8_192)  # the facts of a transaction share their instants
 def instant(text: str | None) -> int | None:
     """Milliseconds since 1970 of an RFC 3339 instant."""
     return None if text is None else _millis(datetime.fromisoformat(text))
@@ -73,5 +75,6 @@ def _sequence(record: Record) -> int:
     return 0
 
 
+@lru_cache(maxsize=64)  # neighbours in the log share their append time
 def _millis(at: datetime) -> int:
     return round(at.timestamp() * 1000)

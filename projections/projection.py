@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from projections.event import Event
 
-Row = dict[str, Any]  # never changed in place: a fold makes a new one, or hands back the one it was given
+# What stands in the database: text, numbers, JSON as text. Never changed in place: a fold makes a new one, or hands
+# back the one it was given.
+Row = dict[str, Any]
 Key = tuple[str | int, ...]
 Fold = Callable[[Row | None, Event], Row | None]
 
@@ -31,3 +35,8 @@ class Projection:
 def outdated(row: Row | None, event: Event) -> bool:
     """Whether the row already follows a later transaction of the same owner: the event is an echo."""
     return row is not None and bool(event.sequence < row["sequence"])
+
+
+def json(value: Any) -> str | None:
+    """The text of a JSON column; nothing for nothing."""
+    return None if value is None else orjson.dumps(value).decode()

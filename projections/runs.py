@@ -7,7 +7,7 @@ is why an event that comes twice, or after a later one, changes nothing.
 from __future__ import annotations
 
 from projections.event import Event, instant
-from projections.projection import Key, Projection, Row
+from projections.projection import Key, Projection, Row, json
 from schemas.facts import (
     AttemptFinished,
     AttemptStarted,
@@ -24,7 +24,7 @@ _STARTED, _ENDED = 1, 2  # how far the hand-out in `handout` has come
 
 _EMPTY: Row = {
     "tenant": None, "schedule": None, "run_id": None, "state": QUEUED, "version": None, "cause": None, "of": None,
-    "queue": None, "labels": {}, "nominal_time": None, "created_at": None, "due_at": None, "deadline_at": None,
+    "queue": None, "labels": "{}", "nominal_time": None, "created_at": None, "due_at": None, "deadline_at": None,
     "started_at": None, "finished_at": None, "outcome": None, "reason": "", "attempts": 0, "handout": -1, "phase": 0,
     "worker": None, "ended_at": None, "retry_attempt": 0, "retry_at": None, "waiting": None, "waiting_since": None,
     "waiting_at": None, "waiting_until": None, "cancel_requested_at": None, "error": None, "error_at": None,
@@ -71,7 +71,7 @@ def _created(row: Row | None, event: Event) -> Row | None:
         cause=data["cause"],
         of=data.get("of"),
         queue=data["job"]["queue"],
-        labels=data.get("labels") or {},
+        labels=json(data.get("labels") or {}),
         nominal_time=instant(data.get("nominal_time")),
         created_at=instant(data["created_at"]),
         due_at=instant(data["due_at"]),
@@ -122,7 +122,7 @@ def _attempt_finished(row: Row | None, event: Event) -> Row | None:
     marks = _attempt(row, event)
     finished_at = instant(data["finished_at"])
     if data.get("error") is not None:
-        marks |= {"error": data["error"], "error_at": finished_at}
+        marks |= {"error": json(data["error"]), "error_at": finished_at}
     return _changed(row, event, phase=_ENDED, ended_at=finished_at, **marks)
 
 
@@ -140,7 +140,7 @@ def _finished(row: Row | None, event: Event) -> Row | None:
     finished_at = instant(data["finished_at"])
     marks: Row = {"outcome": data["outcome"], "finished_at": finished_at, "reason": data.get("reason") or ""}
     if data.get("error") is not None:
-        marks |= {"error": data["error"], "error_at": finished_at}
+        marks |= {"error": json(data["error"]), "error_at": finished_at}
     if row is None or row["due_at"] is None:
         marks |= _as_finished(data)
     attempts = max(data["attempts"], row["attempts"] if row is not None else 0)
@@ -153,7 +153,7 @@ def _as_finished(data: Row) -> Row:
         "version": data["version"],
         "cause": data["cause"],
         "of": data.get("of"),
-        "labels": data.get("labels") or {},
+        "labels": json(data.get("labels") or {}),
         "nominal_time": instant(data.get("nominal_time")),
         "created_at": instant(data["created_at"]),
         "started_at": instant(data.get("started_at")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from projections.event import REMOVED, Event, instant
-from projections.projection import Key, Projection, Row, outdated
+from projections.projection import Key, Projection, Row, json, outdated
 from schemas import topics
 from schemas.internal import ScheduleCurrent
 
@@ -26,8 +26,8 @@ def _current(row: Row | None, event: Event) -> Row | None:
         "name": data["schedule"],
         "version": data["version"],
         "state": data["state"],
-        "labels": definition.get("labels") or {},
-        "definition": definition,
+        "labels": json(definition.get("labels") or {}),
+        "definition": json(definition),
         "effective_at": instant(data["effective_at"]),
         "changed_at": instant(data["changed_at"]),
         "tz_version": data["tz_version"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from projections.event import REMOVED, Event, instant
-from projections.projection import Key, Projection, Row, outdated
+from projections.projection import Key, Projection, Row, json, outdated
 from schemas import topics
 from schemas.internal import ScheduleVersion
 
@@ -23,7 +23,7 @@ def _version(row: Row | None, event: Event) -> Row | None:
         "tenant": data["tenant"],
         "schedule": data["schedule"],
         "version": data["version"],
-        "definition": data["definition"],
+        "definition": json(data["definition"]),
         "effective_from": instant(data["effective_from"]),
         "effective_to": instant(data.get("effective_to")),
         "tz_version": data["tz_version"],

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from sqlalchemy import JSON, Boolean, Connection, Dialect, Engine, bindparam, create_engine, event, select, tuple_
+from sqlalchemy import Connection, Dialect, Engine, bindparam, create_engine, event, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _PRAGMAS = (
     "synchronous=NORMAL",  # a power cut may take the last batches; the log still has them
     f"busy_timeout={_BUSY_MILLISECONDS}",
     "cache_size=-65536",  # KiB: the hot ends of the trees
+    "wal_autocheckpoint=4000",  # pages: fewer, larger steps write a page that changes often only once
     "temp_store=MEMORY",
 )
 
@@ -52,12 +54,11 @@ class Upsert:
 
     sql: str
     columns: tuple[str, ...]
-    jsons: frozenset[str]
     positional: bool
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> None:
         """All rows in one call of the driver."""
-        values = [tuple(_stored(row[name], json=name in self.jsons) for name in self.columns) for row in rows]
+        values = list(map(itemgetter(*self.columns), rows))
         if self.positional:
             connection.exec_driver_sql(self.sql, values)
         else:
@@ -76,7 +77,7 @@ def upsert(table: Table, dialect: Dialect, *, once: bool) -> Upsert:
         statement = insert.on_conflict_do_update(index_elements=keys, set_=others)
     compiled = statement.compile(dialect=dialect)
     columns = tuple(compiled.positiontup or [column.name for column in table.c])
-    return Upsert(sql=str(compiled), columns=columns, jsons=_columns(table, JSON), positional=compiled.positional)
+    return Upsert(sql=str(compiled), columns=columns, positional=compiled.positional)
 
 
 # Few sizes, so that few statements are compiled; a short list is filled up with its last key.
@@ -84,14 +85,14 @@ _SIZES = (1, 8, 64, 512)
 
 
 def fetch(connection: Connection, table: Table, keys: Sequence[Key]) -> Iterator[Row]:
-    """The rows that have one of the keys, as folds made them: instants as integers, JSON as lists and dicts."""
+    """The rows that have one of the keys, as folds made them."""
     for start in range(0, len(keys), _SIZES[-1]):
         some = keys[start : start + _SIZES[-1]]
         size = next(size for size in _SIZES if size >= len(some))
         padded = [*some, *[some[-1]] * (size - len(some))]
         query = _lookup(table, connection.dialect, size)
         for values in connection.exec_driver_sql(query.sql, query.bind([value for key in padded for value in key])):
-            yield query.row(values)
+            yield dict(zip(query.columns, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,22 +103,10 @@ class Lookup:
     names: tuple[str, ...]
     positional: bool
     columns: tuple[str, ...]
-    jsons: frozenset[str]
-    booleans: frozenset[str]
 
     def bind(self, values: Sequence[Any]) -> Any:
         """The parameters as the driver wants them."""
         return tuple(values) if self.positional else dict(zip(self.names, values, strict=True))
-
-    def row(self, values: Sequence[Any]) -> Row:
-        """A row as a fold made it."""
-        row = dict(zip(self.columns, values, strict=True))
-        for name in self.jsons:
-            if isinstance(row[name], str | bytes):
-                row[name] = orjson.loads(row[name])
-        for name in self.booleans:
-            row[name] = bool(row[name])
-        return row
 
 
 @lru_cache(maxsize=64)  # a few sizes for each table
@@ -131,17 +120,7 @@ def _lookup(table: Table, dialect: Dialect, size: int) -> Lookup:
         names=tuple(compiled.positiontup or compiled.params),
         positional=compiled.positional,
         columns=tuple(column.name for column in table.c),
-        jsons=_columns(table, JSON),
-        booleans=_columns(table, Boolean),
     )
-
-
-def _columns(table: Table, kind: type) -> frozenset[str]:
-    return frozenset(column.name for column in table.c if isinstance(column.type, kind))
-
-
-def _stored(value: Any, *, json: bool) -> Any:
-    return _dump_text(value) if json and value is not None else value
 
 
 def _dump_text(value: Any) -> str:
