@@ -10,6 +10,7 @@ import secrets
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 F = TypeVar("F", bound=Callable[..., object])
 
 SLOTS_MAX = 1000  # Every report lists every lease held.
+ONE_SIGNAL_SECONDS = 0.5  # One Ctrl-C may arrive twice: from the terminal, and from whoever started this process.
 
 
 class Worker:
@@ -59,6 +61,7 @@ class Worker:
         self._tasks: dict[str, tasks.Task] = {}
         self._session: Session | None = None
         self._draining: asyncio.Task[None] | None = None
+        self._asked_at = 0.0
 
     def task(self, name: str, *, isolate: str = "thread") -> Callable[[F], F]:
         """Register a function under a name. Plain functions run in a thread, coroutines in the loop.
@@ -74,6 +77,20 @@ class Worker:
             return function
 
         return register
+
+    def configure(
+        self,
+        *,
+        queue: str | None = None,
+        slots: int | None = None,
+        url: str | None = None,
+        grace_seconds: float | None = None,
+    ) -> None:
+        """Settle what the one who starts the worker knows better than the module that defines it."""
+        self.queue = self.queue if queue is None else _checked("queue", queue)
+        self.slots = self.slots if slots is None else _checked_slots(slots)
+        self.url = self.url if url is None else url
+        self.grace_seconds = self.grace_seconds if grace_seconds is None else grace_seconds
 
     @property
     def task_names(self) -> tuple[str, ...]:
@@ -102,9 +119,11 @@ class Worker:
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._draining is not None:
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+            if time.monotonic() - self._asked_at > ONE_SIGNAL_SECONDS:
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
             return
+        self._asked_at = time.monotonic()
         busy = 0 if self._session is None else self._session.busy
         _LOG.info("draining: %d tasks may take up to %g s; once more ends at once", busy, self.grace_seconds)
         self.drain()
