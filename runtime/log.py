@@ -44,8 +44,11 @@ class OffsetOutOfRange(LogError):
 class Receipt(Protocol):
     """What a commit says: where each sent record stands, in the order of sending, and the latest append time."""
 
-    offsets: Sequence[int]
-    appended_at: datetime
+    @property
+    def offsets(self) -> Sequence[int]: ...
+
+    @property
+    def appended_at(self) -> datetime: ...
 
 
 class Producer(Protocol):

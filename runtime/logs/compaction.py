@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from itertools import islice
+from threading import Lock
 from typing import NamedTuple
 
 from rocksdict import WriteBatch
@@ -28,17 +29,22 @@ class Latest(NamedTuple):
     appended_ms: int
 
 
-def compact(database: Database, partition: Partition, now: datetime, records_max: int) -> int:
+def compact(database: Database, partition: Partition, now: datetime, records_max: int, lock: Lock) -> int:
     """Look at up to `records_max` records; how many it were. The partition's last record always stays."""
     batch = new_batch()
-    looked_at = _supersede(database, partition, layout.to_ms(now - COMPACTION_LAG), records_max, batch)
+    looked_at, position = _supersede(database, partition, layout.to_ms(now - COMPACTION_LAG), records_max, batch)
     if looked_at:
         database.write(batch)
+        with lock:
+            partition.forget(position)
     return looked_at + _bury(database, partition, layout.to_ms(now - TOMBSTONES_KEPT), records_max)
 
 
-def _supersede(database: Database, partition: Partition, until_ms: int, records_max: int, batch: WriteBatch) -> int:
-    position = _cleaned(database, partition)
+def _supersede(
+    database: Database, partition: Partition, until_ms: int, records_max: int, batch: WriteBatch
+) -> tuple[int, int]:
+    stored = database.get(layout.CLEANED + partition.key)
+    position = layout.unpack_offset(stored) if stored else 0
     latest: dict[bytes, Latest] = {}
     looked_at = 0
     rows = database.scan(partition.record_key(position), partition.record_key(partition.end))
@@ -56,7 +62,7 @@ def _supersede(database: Database, partition: Partition, until_ms: int, records_
         latest[key] = Latest(position - 1, tombstone, appended_ms)
     _remember(database, partition, latest, batch)
     batch.put(layout.CLEANED + partition.key, layout.pack_offset(position))
-    return looked_at
+    return looked_at, position
 
 
 def _remember(database: Database, partition: Partition, latest: dict[bytes, Latest], batch: WriteBatch) -> None:
@@ -92,11 +98,6 @@ def _bury(database: Database, partition: Partition, until_ms: int, records_max: 
     if buried:
         database.write(batch)
     return buried
-
-
-def _cleaned(database: Database, partition: Partition) -> int:
-    stored = database.get(layout.CLEANED + partition.key)
-    return layout.unpack_offset(stored) if stored else 0
 
 
 def _grave(partition: Partition, offset: int) -> bytes:

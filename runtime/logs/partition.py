@@ -70,9 +70,13 @@ class Partition:
         return recent[first : min(first + count, bisect_left(recent, end, lo=first, key=_offset_of))]
 
     def trim(self, begin: int) -> None:
-        """Let go of what stands before `begin`."""
+        """Begin later."""
         self.begin = begin
-        gone = bisect_left(self.recent, begin, key=_offset_of)
+        self.forget(begin)
+
+    def forget(self, before: int) -> None:
+        """Let go of the recent records that stand before an offset."""
+        gone = bisect_left(self.recent, before, key=_offset_of)
         self.recent, self.sizes = self.recent[gone:], self.sizes[gone:]
 
     def signal(self) -> None:

@@ -53,7 +53,7 @@ class Upkeep:
 
     def _visit(self, topic: Topic, partition: Partition, now: datetime, records_max: int) -> int:
         if topic.spec.cleanup is Cleanup.COMPACT:
-            return compact(self._database, partition, now, records_max)
+            return compact(self._database, partition, now, records_max, self._lock)
         if topic.spec.retention is not None:
             trim(self._database, partition, topic.spec.retention, now, self._lock)
         return 0
