@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def lease_key(entropy: bytes, shard: str, offset: int) -> str:
     return hashlib.sha256(b"\0".join((entropy, shard.encode(), offset.to_bytes(8, "big")))).hexdigest()[:32]
 
 
+@lru_cache(maxsize=65_536)  # some 10 MB; the keys of a busy partition come again and again
 def partition_of(key: str, partitions: int) -> int:
     """The partition Java's default partitioner gives `key` (murmur2, sign bit cleared, modulo)."""
     return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
