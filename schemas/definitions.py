@@ -113,6 +113,9 @@ Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema({"type":
 # Not over 2^53: beyond it JSON readers of other languages round, and a database's integer ends soon after.
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**53)]
 Text = Annotated[str, Field(max_length=256)]
+Later = Annotated[
+    Any, WithJsonSchema({"description": "Not in this version: who asks for it is refused.", "x-not-yet": True})
+]
 
 
 class Model(BaseModel):
@@ -130,7 +133,7 @@ class Retry(Model):
     max: PositiveDuration = timedelta(minutes=5)
     jitter: Literal["full", "none"] = "full"
     never_on: tuple[Text, ...] = Field(default=(), max_length=32)
-    budget: Any = None
+    budget: Later = None
 
 
 class TaskTarget(Model):
@@ -144,17 +147,17 @@ class HttpTarget(Model):
     """An HTTP callback."""
 
     type: Literal["http"]
-    url: Any = None
-    method: Any = None
-    headers: Any = None
-    secret: Any = None
+    url: Later = None
+    method: Later = None
+    headers: Later = None
+    secret: Later = None
 
 
 class CommandTarget(Model):
     """A command named on the worker's allow-list."""
 
     type: Literal["command"]
-    name: Any = None
+    name: Later = None
 
 
 def _kind_of_target(value: Any) -> str | None:
@@ -181,8 +184,8 @@ class Job(Model):
     deadline: PositiveDuration = timedelta(days=7)
     lease: LongerDuration = timedelta(seconds=30)
     retry: Retry = Retry()
-    concurrency: Any = None
-    log_retention: Any = None
+    concurrency: Later = None
+    log_retention: Later = None
 
 
 Cron = Annotated[str, Field(min_length=1, max_length=limits.CRON_CHARACTERS_MAX)]
@@ -200,19 +203,19 @@ class Trigger(Model):
     ) = None
     every: Annotated[LongerDuration, AfterValidator(_whole_seconds)] | None = None
     at: tuple[Instant, ...] | None = Field(default=None, min_length=1, max_length=limits.AT_INSTANTS_MAX)
-    rrule: Any = None
+    rrule: Later = None
     dialect: Literal["unix", "quartz"] | None = None
     day_rule: Literal["vixie", "literal"] = "vixie"
     timezone: Annotated[str, Field(min_length=1, max_length=64)] = "UTC"
     gap_policy: Literal["shift", "skip"] = "shift"
     fold_policy: Literal["first", "second", "both"] = "first"
     anchor: Instant | None = None
-    from_: Any = Field(default=None, alias="from")
-    jitter: Any = None
-    start_at: Any = None
-    end_at: Any = None
-    max_runs: Any = None
-    exclude: Any = None
+    from_: Later = Field(default=None, alias="from")
+    jitter: Later = None
+    start_at: Later = None
+    end_at: Later = None
+    max_runs: Later = None
+    exclude: Later = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Trigger:
@@ -233,7 +236,7 @@ class CatchUp(Model):
     policy: Literal["skip", "latest", "all"] = "latest"
     window: PositiveDuration = timedelta(hours=24)
     limit: int = Field(default=100, strict=True, ge=1, le=10_000)
-    rate: Any = None
+    rate: Later = None
 
 
 _KUBERNETES_OVERLAP = {"Allow": "allow_all", "Forbid": "skip", "Replace": "terminate_other"}
@@ -247,7 +250,7 @@ class Overlap(Model):
         BeforeValidator(lambda value: _KUBERNETES_OVERLAP.get(value, value) if isinstance(value, str) else value),
     ] = "skip"
     limit: int = Field(default=1, strict=True, ge=1, le=1000)
-    buffer: Any = None
+    buffer: Later = None
 
 
 Label = Annotated[str, Field(min_length=1, max_length=128)]
@@ -259,12 +262,12 @@ class Schedule(Model):
     labels: dict[Label, Text] = Field(default_factory=dict, max_length=limits.LABELS_MAX)
     note: Annotated[str, Field(max_length=4096)] = ""
     trigger: Trigger | None = None
-    after: Any = None
+    after: Later = None
     grace: Duration = timedelta(minutes=1)
     catch_up: CatchUp = CatchUp()
     overlap: Overlap = Overlap()
     on_update: Literal["keep", "cancel"] = "keep"
-    pause_on_failure: Any = None
+    pause_on_failure: Later = None
     job: Annotated[
         Annotated[Job, Tag("<job>")] | Annotated[Name, Tag("<name>")],
         Discriminator(lambda value: "<job>" if isinstance(value, (Mapping, Job)) else "<name>"),

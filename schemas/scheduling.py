@@ -43,6 +43,7 @@ class OutcomeHeld(_OfSchedule):
     run_id: str
     outcome: Outcome
     appended_at: datetime
+    nominal_time: datetime | None = None
 
 
 @frozen
