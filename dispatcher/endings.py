@@ -1,0 +1,165 @@
+"""What follows when an attempt ends: another attempt, now or later, or the run's one outcome.
+
+The order of the questions is the policy:
+
+    it succeeded                          succeeded
+    someone asked the run to end          cancelled, however the attempt ended
+    the run's deadline has passed         expired
+    the attempt burns none                handed out again at once; quarantined when its workers died three times
+    the job's rules refuse another try    failed
+    attempts are left                     retry_wait
+    the job has one attempt only          failed, or timed_out when it took too long: there was nothing to use up
+    attempts are used up                  dead_lettered, with a dead letter
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from dispatcher import backoff
+from dispatcher.run import OpenRun
+from dispatcher.shard import Shard
+from schemas.facts import (
+    AttemptFinished,
+    AttemptOutcome,
+    DeadLetter,
+    ErrorInfo,
+    Fact,
+    Outcome,
+    RetryPolicy,
+    RunFinished,
+    RunRetryScheduled,
+)
+from schemas.frozen import frozen
+
+RESULT_BYTES_MAX = 16 * 1024  # contract: a larger result belongs where it can be looked at, not into every log
+ERROR_TYPE_MAX = 256
+ERROR_MESSAGE_MAX = 4096
+LOSSES_MAX = 3  # so many workers died in a row with the run begun: it would take the next one down too
+
+SPARED = frozenset({AttemptOutcome.INTERRUPTED, AttemptOutcome.LOST})  # the machinery's fault burns no attempt
+
+_WORDS = {
+    AttemptOutcome.TIMED_OUT: "the attempt took longer than its timeout",
+    AttemptOutcome.LEASE_EXPIRED: "the worker did not report for as long as its lease",
+    AttemptOutcome.LOST: "the worker lost the run",
+    AttemptOutcome.INTERRUPTED: "the worker gave the run back",
+    AttemptOutcome.CANCELLED: "the run was cancelled",
+    AttemptOutcome.FAILED: "the attempt failed",
+}
+
+
+@frozen
+class Ending:
+    """How an attempt ends. `started_at` is given when the same decision says that it started."""
+
+    outcome: AttemptOutcome
+    at: datetime
+    started_at: datetime | None = None
+    result: Any = None
+    error: ErrorInfo | None = None
+
+
+def attempt_ended(shard: Shard, run: OpenRun, ending: Ending) -> list[Fact]:
+    """The end of a leased run's attempt, and what follows from it."""
+    started_at = run.attempt_started_at or ending.started_at
+    finished = AttemptFinished(
+        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, attempt=run.attempts, outcome=ending.outcome,
+        worker=shard.workforce.of(run).record.worker, incarnation=run.incarnation, handout=run.lease_offset,
+        handed_out_at=run.handed_out(), started_at=started_at, finished_at=ending.at,
+        counted=ending.outcome not in SPARED, error=cut_error(ending.error), queue=shard.queue, shard=shard.number,
+    )  # fmt: skip
+    return [finished, *_consequence(shard, run, ending, losses=_losses(run, ending, started_at))]
+
+
+def finish(shard: Shard, run: OpenRun, outcome: Outcome, ending: Ending, *, reason: str = "") -> RunFinished:
+    """The one outcome of a run."""
+    body = shard.bodies.get(run.run_id)
+    error = None if outcome is Outcome.SUCCEEDED else cut_error(ending.error)
+    return RunFinished(
+        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, version=body.version, cause=body.cause,
+        outcome=outcome, attempts=run.attempts, created_at=body.created_at, finished_at=ending.at,
+        nominal_time=body.nominal_time, started_at=run.started_at or ending.started_at,
+        result=cut_result(ending.result) if outcome is Outcome.SUCCEEDED else None, error=error, of=body.of,
+        labels=body.labels, reason=reason, queue=shard.queue, shard=shard.number,
+    )  # fmt: skip
+
+
+def cut_error(error: ErrorInfo | None) -> ErrorInfo | None:
+    """An error within the lengths that events promise."""
+    if error is None or (len(error.type) <= ERROR_TYPE_MAX and len(error.message) <= ERROR_MESSAGE_MAX):
+        return error
+    return ErrorInfo(type=error.type[:ERROR_TYPE_MAX], message=error.message[:ERROR_MESSAGE_MAX])
+
+
+def cut_result(result: Any) -> Any:
+    """The result, or a mark in its place when it is too large: the run has succeeded all the same."""
+    if result is None:
+        return None
+    size = len(orjson.dumps(result))
+    return result if size <= RESULT_BYTES_MAX else {"truncated": True, "bytes": size, "bytes_max": RESULT_BYTES_MAX}
+
+
+def is_refused(policy: RetryPolicy, error: ErrorInfo | None) -> bool:
+    """Whether the job's rules say that this error is never tried again."""
+    return error is not None and any(_matches(rule, error.type) for rule in policy.never_on)
+
+
+def _matches(rule: str, error_type: str) -> bool:
+    """`ValueError` matches itself; `http:4xx` matches every `http:4` with two digits behind it."""
+    if rule.startswith("http:") and rule.endswith("xx"):
+        return error_type.startswith(rule[:-2]) and len(error_type) == len(rule) and error_type[-2:].isdigit()
+    return rule == error_type
+
+
+def _losses(run: OpenRun, ending: Ending, started_at: datetime | None) -> int:
+    return run.losses + 1 if ending.outcome is AttemptOutcome.LOST and started_at is not None else 0
+
+
+def _consequence(shard: Shard, run: OpenRun, ending: Ending, *, losses: int) -> list[Fact]:
+    if ending.outcome is AttemptOutcome.SUCCEEDED:
+        return [finish(shard, run, Outcome.SUCCEEDED, ending)]
+    said = _with_words(ending)
+    if run.cancel_requested or ending.outcome is AttemptOutcome.CANCELLED:
+        return [finish(shard, run, Outcome.CANCELLED, ending)]
+    if run.deadline_at <= ending.at:
+        return [finish(shard, run, Outcome.EXPIRED, said, reason="deadline")]
+    if ending.outcome in SPARED:
+        return _give_up(shard, run, said, reason="quarantined") if losses >= LOSSES_MAX else []
+    policy = shard.bodies.get(run.run_id).job.retry
+    if is_refused(policy, ending.error):
+        return [finish(shard, run, Outcome.FAILED, said, reason="never_on")]
+    used = run.used + 1
+    if used < policy.max_attempts:
+        return [_retry(shard, run, policy, used, ending)]
+    if policy.max_attempts == 1:
+        outcome = Outcome.TIMED_OUT if ending.outcome is AttemptOutcome.TIMED_OUT else Outcome.FAILED
+        return [finish(shard, run, outcome, said)]
+    return _give_up(shard, run, said, reason="attempts_used_up")
+
+
+def _retry(shard: Shard, run: OpenRun, policy: RetryPolicy, used: int, ending: Ending) -> Fact:
+    return RunRetryScheduled(
+        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, attempt=run.attempts + 1,
+        retry_at=ending.at + backoff.delay(policy, used, run.run_id), decided_at=ending.at,
+        error=cut_error(ending.error), queue=shard.queue, shard=shard.number,
+    )  # fmt: skip
+
+
+def _give_up(shard: Shard, run: OpenRun, ending: Ending, *, reason: str) -> list[Fact]:
+    letter = DeadLetter(
+        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, run=shard.bodies.get(run.run_id),
+        attempts=run.attempts, finished_at=ending.at, error=cut_error(ending.error),
+    )  # fmt: skip
+    return [letter, finish(shard, run, Outcome.DEAD_LETTERED, ending, reason=reason)]
+
+
+def _with_words(ending: Ending) -> Ending:
+    """An ending that always has an error to show."""
+    if ending.error is not None:
+        return ending
+    error = ErrorInfo(type=ending.outcome.value, message=_WORDS[ending.outcome])
+    return Ending(outcome=ending.outcome, at=ending.at, started_at=ending.started_at, error=error)

@@ -1,0 +1,213 @@
+"""What each fact makes of a shard. Nothing here asks for time or chance, and nothing else changes a shard.
+
+A fact met here is true: it was decided on this very state, or comes from a decision record that was. What does not
+fit is an error of ours and stops the partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dispatcher import lifecycle
+from dispatcher.lifecycle import AttemptStep, RunState, Step
+from dispatcher.memory import PastLease, Remembered
+from dispatcher.run import OpenRun, opened
+from dispatcher.shard import Shard
+from schemas import codec
+from schemas.facts import (
+    AttemptFinished,
+    AttemptOutcome,
+    AttemptStarted,
+    Fact,
+    RunCancelRequested,
+    RunCreated,
+    RunDeferred,
+    RunFinished,
+    RunRetryScheduled,
+)
+from schemas.internal import (
+    HandOut,
+    LeasesRenewed,
+    MemoryTrimmed,
+    WorkerEnded,
+    WorkerLapsed,
+    WorkerReported,
+    WorkersForgotten,
+)
+
+# Ways in which the owner takes a hand-out back, or may have to believe later that it was not: remembered, so that
+# what the worker still says of it is known for what it is.
+TAKEN_BACK = frozenset(
+    {AttemptOutcome.LOST, AttemptOutcome.LEASE_EXPIRED, AttemptOutcome.TIMED_OUT, AttemptOutcome.INTERRUPTED}
+)
+
+
+def evolve(shard: Shard, fact: Fact) -> None:
+    """Change the shard as the fact says; one that is none of its affair changes nothing."""
+    change = CHANGES.get(type(fact))
+    if change is not None:
+        change(shard, fact)
+
+
+def _created(shard: Shard, fact: RunCreated) -> None:
+    lifecycle.advance(None, Step.CREATED)
+    run = opened(fact, shard.counters.next_number)
+    shard.counters.next_number += 1
+    shard.runs[run.run_id] = run
+    shard.bodies.add(fact)
+    shard.wait(run)
+    shard.touch(run)
+
+
+def _handed_out(shard: Shard, fact: HandOut) -> None:
+    assert fact.offset == shard.counters.next_offset, f"hand-out {fact.offset} is not the next"
+    run = shard.runs[fact.run.run_id]
+    shard.stop_waiting(run)
+    lifecycle.advance_attempt(run.state, AttemptStep.HANDED_OUT)
+    run.state = lifecycle.advance(run.state, Step.HANDED_OUT)
+    shard.leases.pop(run.lease_offset, None)
+    shard.counters.next_offset = fact.offset + 1
+    run.attempts = fact.attempt
+    run.lease_offset, run.lease_key, run.incarnation = fact.offset, fact.lease_key, fact.incarnation
+    run.handed_out_at, run.attempt_started_at, run.attempt_outcome = fact.handed_out_at, None, None
+    shard.leases[fact.offset] = run
+    shard.workforce.lease(run)
+    shard.timeouts.not_before(run.run_id, min(fact.handed_out_at + run.timeout, run.deadline_at))
+    shard.touch(run)
+
+
+def _started(shard: Shard, fact: AttemptStarted) -> None:
+    run = shard.runs[fact.run_id]
+    lifecycle.advance_attempt(run.state, AttemptStep.STARTED)
+    run.state = lifecycle.advance(run.state, Step.STARTED)
+    run.attempt_started_at = fact.started_at
+    run.started_at = run.started_at or fact.started_at
+    shard.touch(run)
+
+
+def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
+    run = shard.runs[fact.run_id]
+    assert fact.handout == run.lease_offset, f"hand-out {fact.handout} of {run.run_id} is not its last"
+    lifecycle.advance_attempt(run.state, fact.outcome)
+    if fact.outcome in TAKEN_BACK:
+        shard.memory.note_past(fact.handout, _past_lease(run, fact))
+    run.state = lifecycle.advance(run.state, Step.ATTEMPT_USED if fact.counted else Step.ATTEMPT_SPARED)
+    run.attempt_outcome = fact.outcome
+    run.used += fact.counted
+    run.losses = run.losses + 1 if _is_loss(run, fact.outcome) else 0
+    _release(shard, run)
+    if run.waits:
+        run.queued_at = fact.finished_at
+        shard.wait(run)
+    shard.touch(run)
+
+
+def _is_loss(run: OpenRun, outcome: AttemptOutcome) -> bool:
+    return outcome is AttemptOutcome.LOST and run.attempt_started_at is not None
+
+
+def _past_lease(run: OpenRun, fact: AttemptFinished) -> PastLease:
+    return PastLease(
+        run_id=run.run_id, tenant=run.tenant, schedule=run.schedule, attempt=fact.attempt,
+        incarnation=fact.incarnation, worker=fact.worker, lease_key=run.lease_key, outcome=fact.outcome,
+        ended_at=fact.finished_at,
+    )  # fmt: skip
+
+
+def _release(shard: Shard, run: OpenRun) -> None:
+    shard.timeouts.drop(run.run_id)
+    if shard.workforce.release(run) is None:
+        shard.touch_worker(run.incarnation)
+
+
+def _retry_scheduled(shard: Shard, fact: RunRetryScheduled) -> None:
+    run = shard.runs[fact.run_id]
+    run.state = lifecycle.advance(run.state, Step.RETRY_SCHEDULED)
+    run.not_before, run.queued_at = fact.retry_at, fact.decided_at
+    shard.wait(run)
+    shard.touch(run)
+
+
+def _deferred(shard: Shard, fact: RunDeferred) -> None:
+    run = shard.runs[fact.run_id]
+    run.deferred = fact.reason
+    shard.deferrals.told(run)
+    shard.touch(run)
+
+
+def _cancel_requested(shard: Shard, fact: RunCancelRequested) -> None:
+    run = shard.runs[fact.run_id]
+    run.state = lifecycle.advance(run.state, Step.CANCEL_REQUESTED)
+    run.cancel_requested = True
+    shard.touch(run)
+
+
+def _finished(shard: Shard, fact: RunFinished) -> None:
+    if fact.repeat:
+        return
+    run = shard.runs.get(fact.run_id)
+    lifecycle.advance(None if run is None else run.state, Step(fact.outcome))
+    if run is not None:
+        if run.waits:
+            shard.stop_waiting(run)
+        run.state = RunState(fact.outcome)
+        shard.close(run)
+    remembered = Remembered(
+        outcome=fact.outcome, attempts=fact.attempts, finished_at=fact.finished_at,
+        event_id=codec.identify(fact), started_at=fact.started_at,
+    )  # fmt: skip
+    shard.memory.remember(fact.run_id, remembered)
+
+
+def _worker_reported(shard: Shard, fact: WorkerReported) -> None:
+    before = shard.workforce.get(fact.incarnation)
+    had = before.listed if before is not None and before.is_present else None
+    shard.workforce.report(fact)
+    shard.touch_worker(fact.incarnation)
+    if had != fact.tasks:
+        shard.deferrals.workforce_changed()
+
+
+def _worker_lapsed(shard: Shard, fact: WorkerLapsed) -> None:
+    shard.workforce.lapse(fact.incarnation, fact.lapsed_at)
+    shard.touch_worker(fact.incarnation)
+    shard.deferrals.workforce_changed()
+
+
+def _worker_ended(shard: Shard, fact: WorkerEnded) -> None:
+    shard.workforce.end(fact.incarnation, fact.ended_by, fact.ended_at)
+    shard.touch_worker(fact.incarnation)
+    shard.deferrals.workforce_changed()
+
+
+def _workers_forgotten(shard: Shard, fact: WorkersForgotten) -> None:
+    for incarnation in fact.incarnations:
+        shard.workforce.forget(incarnation)
+        shard.touch_worker(incarnation)
+
+
+def _leases_renewed(shard: Shard, fact: LeasesRenewed) -> None:
+    shard.workforce.renew(fact.renewed_at)
+
+
+def _memory_trimmed(shard: Shard, fact: MemoryTrimmed) -> None:
+    shard.memory.trim(fact.until)
+
+
+CHANGES: Mapping[type[Fact], Callable[[Shard, Any], None]] = {
+    RunCreated: _created,
+    HandOut: _handed_out,
+    AttemptStarted: _started,
+    AttemptFinished: _attempt_finished,
+    RunRetryScheduled: _retry_scheduled,
+    RunDeferred: _deferred,
+    RunCancelRequested: _cancel_requested,
+    RunFinished: _finished,
+    WorkerReported: _worker_reported,
+    WorkerLapsed: _worker_lapsed,
+    WorkerEnded: _worker_ended,
+    WorkersForgotten: _workers_forgotten,
+    LeasesRenewed: _leases_renewed,
+    MemoryTrimmed: _memory_trimmed,
+}

@@ -1,0 +1,87 @@
+"""A run that is not finished, as the shard keeps it in memory: small, without the run's body.
+
+It is the one thing inside that is changed in place: a shard holds a hundred thousand of them, and each takes a
+handful of steps. Only `evolution` changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dispatcher.lifecycle import LEASED, WAITING, RunState
+from schemas.facts import AttemptOutcome, RunCreated, RunDeferReason
+
+START_BY = timedelta(seconds=10)  # a worker drops what it could not begin to read within that; said in each hand-out
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenRun:
+    """A run on its way. What begins with `lease_` and below is of its last hand-out, also after that ended."""
+
+    run_id: str
+    tenant: str
+    schedule: str
+    number: int  # in order of creation within the shard
+    lane: str
+    task: str
+    lease: timedelta
+    timeout: timedelta
+    deadline_at: datetime
+    state: RunState
+    not_before: datetime
+    queued_at: datetime  # since when it waits
+    attempts: int = 0  # hand-outs made: the number of the last attempt
+    used: int = 0  # attempts that count against the policy
+    losses: int = 0  # started attempts lost with their worker, in a row
+    started_at: datetime | None = None  # when the first attempt began
+    cancel_requested: bool = False
+    deferred: RunDeferReason | None = None  # the last reason told
+    lease_offset: int = -1
+    lease_key: str = ""
+    incarnation: str = ""
+    handed_out_at: datetime | None = None
+    attempt_started_at: datetime | None = None
+    attempt_outcome: AttemptOutcome | None = None  # how it ended; None while the lease is live
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may be handed out, now or later."""
+        return self.state in WAITING
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether a worker has the right to it."""
+        return self.state in LEASED
+
+    @property
+    def subject(self) -> str:
+        """The schedule whose run it is; what its events are keyed by."""
+        return f"{self.tenant}/{self.schedule}"
+
+    def handed_out(self) -> datetime:
+        """When its last attempt was handed out; there must have been one."""
+        assert self.handed_out_at is not None, f"{self.run_id} was never handed out"
+        return self.handed_out_at
+
+    def timeout_at(self) -> datetime:
+        """When its attempt has taken too long. One that is held and never begun is given its time to begin."""
+        return (self.attempt_started_at or self.handed_out() + START_BY) + self.timeout
+
+
+def opened(fact: RunCreated, number: int) -> OpenRun:
+    """The run that begins with `fact`."""
+    job = fact.job
+    return OpenRun(
+        run_id=fact.run_id, tenant=fact.tenant, schedule=fact.schedule, number=number, lane=job.priority,
+        task=task_of(job.target), lease=job.lease, timeout=job.timeout, deadline_at=fact.deadline_at,
+        state=RunState.QUEUED, not_before=fact.due_at, queued_at=fact.created_at,
+    )  # fmt: skip
+
+
+def task_of(target: Mapping[str, Any]) -> str:
+    """What a worker must offer in its `tasks` to be given the run: a task's name, `http:`, or `command:<name>`."""
+    kind, name = str(target.get("type", "")), str(target.get("name", ""))
+    return name if kind == "task" else f"{kind}:{name}"

@@ -1,0 +1,333 @@
+"""The workers of a shard: who is there, what each holds, who has a free slot, and when one must be looked at again.
+
+A worker is known by its incarnation. It is *present* while its last report is younger than its period, *lapsed* after
+that until it reports again, *ended* once another incarnation has taken its name. A lapsed one without leases is not
+worth a row; an ended one is kept for a day, so that its process can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from dispatcher.run import OpenRun
+from dispatcher.timers import Timers
+from schemas.frozen import frozen
+from schemas.internal import WorkerReported
+
+PERIOD_MIN = timedelta(seconds=15)  # three times what an idle worker waits between two reports
+ENDED_KEPT = timedelta(days=1)  # a process that was cut off longer than that and comes back is taken for a new one
+
+
+class Attendance(StrEnum):
+    """Whether a worker is there."""
+
+    PRESENT = "present"
+    LAPSED = "lapsed"
+    ENDED = "ended"
+
+
+@frozen
+class WorkerRecord:
+    """What is stored of a worker: its last report, and how it stands."""
+
+    incarnation: str
+    worker: str
+    number: int
+    inbox: int
+    read_up_to: int
+    slots: int
+    tasks: tuple[str, ...]
+    reported_at: datetime
+    draining: bool = False
+    attendance: Attendance = Attendance.PRESENT
+    ended_by: str = ""
+    ended_at: datetime | None = None
+
+
+@frozen
+class Measure:
+    """Of the leases a worker holds: when the first of them ends, and how long the shortest lasts."""
+
+    first_end: datetime | None
+    shortest: timedelta | None
+
+
+class Worker:
+    """A worker with what follows from its record and from its leases."""
+
+    __slots__ = ("leases", "listed", "measure", "offering", "record", "unread")
+
+    def __init__(self, record: WorkerRecord) -> None:
+        self.record = record
+        self.leases: dict[int, OpenRun] = {}  # live ones, by hand-out offset
+        self.unread = 0  # how many of them it had not read of when it reported
+        self.measure: Measure | None = None  # None: to be taken again
+        self.listed: tuple[str, ...] = ()  # the tasks under which it is indexed as present
+        self.offering: tuple[str, ...] = ()  # and as having a free slot
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it may be handed runs."""
+        return self.record.attendance is Attendance.PRESENT
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether its name is another's."""
+        return self.record.attendance is Attendance.ENDED
+
+    @property
+    def free(self) -> int:
+        """Slots it had when it reported, less what was handed to it since. A draining worker has none."""
+        record = self.record
+        return 0 if record.draining or not self.is_present else record.slots - self.unread
+
+
+class Workforce:
+    """All workers of a shard. `renewed_at` is when leases last had a fresh period after a takeover."""
+
+    def __init__(self, on_able: Callable[[str], None]) -> None:
+        self._on_able = on_able  # called with a task when the first worker with it has a free slot
+        self.renewed_at: datetime | None = None
+        self.idle_since: datetime | None = None  # since when no worker is present; None while one is, or never was
+        self.by_incarnation: dict[str, Worker] = {}
+        self._by_name: dict[str, str] = {}
+        self._present: dict[str, None] = {}
+        self._having: dict[str, dict[str, Worker]] = {}  # present workers by task
+        self._able: dict[str, dict[str, Worker]] = {}  # those of them that have a free slot
+        self._attendance: Timers[str] = Timers(self._look_at)
+        self._forgetting: Timers[str] = Timers(self._forget_at)
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    def get(self, incarnation: str) -> Worker | None:
+        """A known worker."""
+        return self.by_incarnation.get(incarnation)
+
+    def of(self, run: OpenRun) -> Worker:
+        """The worker that holds a run: whoever holds one is known."""
+        return self.by_incarnation[run.incarnation]
+
+    def named(self, name: str) -> Worker | None:
+        """The incarnation that has a name now."""
+        incarnation = self._by_name.get(name)
+        return None if incarnation is None else self.by_incarnation[incarnation]
+
+    def is_able(self, task: str) -> bool:
+        """Whether some worker with the task has a free slot."""
+        return task in self._able
+
+    def able(self, task: str) -> Iterable[Worker]:
+        """The workers with the task that have a free slot."""
+        return self._able[task].values()
+
+    def is_empty(self) -> bool:
+        """Whether no worker is present."""
+        return not self._present
+
+    def has_task(self, task: str) -> bool:
+        """Whether some present worker has the task, free or not."""
+        return task in self._having
+
+    def first_attendance(self) -> tuple[datetime, str] | None:
+        """The worker of which first a lease ends or that first lapses, unless it reports; and when."""
+        return self._attendance.first()
+
+    def first_forgetting(self) -> tuple[datetime, str] | None:
+        """The ended incarnation that is first to be forgotten, and when."""
+        return self._forgetting.first()
+
+    def lease_ends_at(self, run: OpenRun) -> datetime:
+        """When a live lease ends. A report renews the leases whose hand-out the worker has read of."""
+        record = self.of(run).record
+        renewed_at = record.reported_at if run.lease_offset <= record.read_up_to else run.handed_out()
+        return self._seen(renewed_at) + run.lease
+
+    def lapses_at(self, worker: Worker) -> datetime:
+        """When a present worker has been silent for its period: one that holds long leases reports seldom."""
+        shortest = self._measured(worker).shortest or PERIOD_MIN
+        return self._seen(worker.record.reported_at) + max(PERIOD_MIN, shortest)
+
+    # --- changes --------------------------------------------------------------------------------------------------
+
+    def restore(self, record: WorkerRecord) -> Worker:
+        """A worker as its record says; its leases follow with `lease`."""
+        worker = self.by_incarnation[record.incarnation] = Worker(record)
+        if record.ended_at is not None:
+            self._forgetting.not_before(record.incarnation, record.ended_at + ENDED_KEPT)
+            return worker
+        self._by_name[record.worker] = record.incarnation
+        self._follow(worker)
+        return worker
+
+    def report(self, fact: WorkerReported) -> Worker:
+        """A worker is present, and as it says."""
+        record = WorkerRecord(
+            incarnation=fact.incarnation, worker=fact.worker, number=fact.number, inbox=fact.inbox,
+            read_up_to=fact.read_up_to, slots=fact.slots, tasks=fact.tasks, reported_at=fact.reported_at,
+            draining=fact.draining,
+        )  # fmt: skip
+        self.idle_since = None
+        worker = self.by_incarnation.get(fact.incarnation)
+        if worker is None:
+            return self.restore(record)
+        worker.record = record
+        self._follow(worker)
+        return worker
+
+    def lapse(self, incarnation: str, at: datetime) -> Worker | None:
+        """A worker is silent: nothing is handed to it until it reports. None when nothing of it is left."""
+        worker = self.by_incarnation[incarnation]
+        worker.record = replace(worker.record, attendance=Attendance.LAPSED)
+        self._follow(worker)
+        self._note_idle(at)
+        return self._unless_gone(worker)
+
+    def end(self, incarnation: str, ended_by: str, at: datetime) -> Worker:
+        """A worker's name is another's; its leases have ended."""
+        worker = self.by_incarnation[incarnation]
+        assert not worker.leases, f"{incarnation} is ended and still holds leases"
+        self._release_name(worker.record)
+        worker.record = replace(worker.record, attendance=Attendance.ENDED, ended_by=ended_by, ended_at=at)
+        self._follow(worker)
+        self._attendance.drop(incarnation)
+        self._note_idle(at)
+        self._forgetting.not_before(incarnation, at + ENDED_KEPT)
+        return worker
+
+    def forget(self, incarnation: str) -> None:
+        """An ended worker is not remembered any longer."""
+        del self.by_incarnation[incarnation]
+        self._forgetting.drop(incarnation)
+
+    def renew(self, at: datetime) -> None:
+        """Every lease and every worker gets one fresh period from `at` on."""
+        self.renewed_at = at
+        for worker in self.by_incarnation.values():
+            worker.measure = None
+
+    def lease(self, run: OpenRun) -> None:
+        """A worker holds a run, as the run's last hand-out says."""
+        worker = self.of(run)
+        worker.leases[run.lease_offset] = run
+        if run.lease_offset > worker.record.read_up_to:
+            worker.unread += 1
+            self._offer(worker)
+        before = worker.measure
+        if before is None:
+            self._look_again(worker)
+            return
+        ends_at = self.lease_ends_at(run)
+        first_end = ends_at if before.first_end is None else min(before.first_end, ends_at)
+        shortest = run.lease if before.shortest is None else min(before.shortest, run.lease)
+        worker.measure = Measure(first_end=first_end, shortest=shortest)
+        if worker.measure.first_end != before.first_end or shortest != before.shortest:
+            self._look_again(worker)
+
+    def release(self, run: OpenRun) -> Worker | None:
+        """A lease ended. The worker, or None when the lease was the last thing that kept it."""
+        worker = self.of(run)
+        del worker.leases[run.lease_offset]
+        worker.measure = None
+        if run.lease_offset > worker.record.read_up_to:
+            worker.unread -= 1
+            self._offer(worker)
+        if not worker.leases:
+            self._look_again(worker)
+        return self._unless_gone(worker)
+
+    # --- what follows from a record ---------------------------------------------------------------------------------
+
+    def _follow(self, worker: Worker) -> None:
+        """Bring the indexes to what the record says."""
+        record = worker.record
+        worker.measure = None
+        worker.unread = sum(1 for offset in worker.leases if offset > record.read_up_to)
+        if worker.is_present:
+            self._present[record.incarnation] = None
+        else:
+            self._present.pop(record.incarnation, None)
+        having = record.tasks if worker.is_present else ()
+        if having != worker.listed:
+            _move(self._having, worker, worker.listed, having)
+            worker.listed = having
+        self._offer(worker)
+        self._look_again(worker)
+
+    def _offer(self, worker: Worker) -> None:
+        """Index a worker as able while it has a free slot."""
+        offering = worker.record.tasks if worker.free > 0 else ()
+        if offering != worker.offering:
+            for task in _move(self._able, worker, worker.offering, offering):
+                self._on_able(task)
+            worker.offering = offering
+
+    def _seen(self, instant: datetime) -> datetime:
+        """No lease and no worker is older than the last fresh period."""
+        return instant if self.renewed_at is None else max(instant, self.renewed_at)
+
+    def _measured(self, worker: Worker) -> Measure:
+        if worker.measure is None:
+            leases = worker.leases.values()
+            worker.measure = Measure(
+                first_end=min((self.lease_ends_at(run) for run in leases), default=None),
+                shortest=min((run.lease for run in leases), default=None),
+            )
+        return worker.measure
+
+    def _look_at(self, incarnation: str) -> datetime | None:
+        """When something of a worker must be decided."""
+        worker = self.by_incarnation.get(incarnation)
+        if worker is None or worker.is_ended:
+            return None
+        first_end = self._measured(worker).first_end
+        if not worker.is_present:
+            return first_end
+        lapses_at = self.lapses_at(worker)
+        return lapses_at if first_end is None else min(first_end, lapses_at)
+
+    def _look_again(self, worker: Worker) -> None:
+        """Something of a worker may be due earlier than known."""
+        at = self._look_at(worker.record.incarnation)
+        if at is not None:
+            self._attendance.not_before(worker.record.incarnation, at)
+
+    def _forget_at(self, incarnation: str) -> datetime | None:
+        worker = self.by_incarnation.get(incarnation)
+        if worker is None or worker.record.ended_at is None:
+            return None
+        return worker.record.ended_at + ENDED_KEPT
+
+    def _note_idle(self, at: datetime) -> None:
+        if self.is_empty() and self.idle_since is None:
+            self.idle_since = at
+
+    def _unless_gone(self, worker: Worker) -> Worker | None:
+        record = worker.record
+        if record.attendance is not Attendance.LAPSED or worker.leases:
+            return worker
+        del self.by_incarnation[record.incarnation]
+        self._attendance.drop(record.incarnation)
+        self._release_name(record)
+        return None
+
+    def _release_name(self, record: WorkerRecord) -> None:
+        if self._by_name.get(record.worker) == record.incarnation:
+            del self._by_name[record.worker]
+
+
+def _move(
+    index: dict[str, dict[str, Worker]], worker: Worker, before: tuple[str, ...], after: tuple[str, ...]
+) -> list[str]:
+    """List a worker under other tasks than before; the tasks that had none until now."""
+    incarnation = worker.record.incarnation
+    for task in set(before).difference(after):
+        del index[task][incarnation]
+        if not index[task]:
+            del index[task]
+    fresh = [task for task in after if task not in index]
+    for task in after:
+        index.setdefault(task, {})[incarnation] = worker
+    return fresh
