@@ -184,7 +184,10 @@ def translated(error: Exception, path: Path) -> StoreError:
 def _open(path: Path, options: Options, *, read_only: bool) -> Rdict:
     if read_only and not path.is_dir():
         raise StoreError(f"{path} does not exist")
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be made: {error}") from error
     # Without its CURRENT file a full folder would be taken for a new one, and be silently empty.
     if not (path / "CURRENT").exists() and (read_only or any(path.glob("*.sst"))):
         raise StoreCorrupt(f"{path} has no CURRENT file")

@@ -56,8 +56,10 @@ class MemoryStore:
         self._keys = []
 
     def close(self) -> None:
-        """See `Store.close`."""
+        """See `Store.close`. Scans that are under way end with an error."""
         self._closed = True
+        for scan in list(self._scans):
+            scan.release()
 
     def _settle_scans(self) -> None:
         for scan in list(self._scans):
@@ -73,11 +75,17 @@ class Scan(Iterator[tuple[bytes, bytes]]):
     """Entries read lazily, and all at once when the store is about to change under them."""
 
     def __init__(self, entries: Iterator[tuple[bytes, bytes]]) -> None:
-        self._entries = entries
+        self._entries: Iterator[tuple[bytes, bytes]] | None = entries
 
     def __next__(self) -> tuple[bytes, bytes]:
+        if self._entries is None:
+            raise StoreError("the store was closed during the scan")
         return next(self._entries)
 
     def settle(self) -> None:
         """Read what is left."""
-        self._entries = iter(list(self._entries))
+        self._entries = iter(list(self._entries or ()))
+
+    def release(self) -> None:
+        """Let go of the store."""
+        self._entries = None
