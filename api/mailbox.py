@@ -1,0 +1,127 @@
+"""What this node knows of one worker: hand-outs that it has not acknowledged, notices it has not been given.
+
+A hand-out stays until the worker says that it has read it, so an answer that got lost on its way is given again: at
+once when the same claim is repeated, else when it has stayed unread for longer than an answer can be under way.
+Nothing here is stored: after a restart the inbox is read again, and the worker says what it knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from schemas.internal import WorkerReport
+
+RESEND_SECONDS = 1.0
+# Hand-outs that a worker has not read; it has at most 10,000 slots in all, and the dispatcher counts them.
+UNREAD_MAX = 20_000
+NOTICES_MAX = 20_000  # leases; the dispatcher repeats what is dropped
+
+
+@dataclass(slots=True)
+class HandedOut:
+    """A hand-out as it stands in the inbox, and when it was last given to the worker."""
+
+    offset: int
+    lease: str
+    data: dict[str, Any]
+    json: bytes
+    given_at: float | None = None
+    claim_id: str = ""
+
+
+@dataclass(slots=True)
+class Mailbox:
+    """One incarnation's post. Touched by the event loop only."""
+
+    heard_at: float
+    handouts: dict[int, HandedOut] = field(default_factory=dict)
+    cancelled: dict[str, None] = field(default_factory=dict)
+    lost: dict[str, None] = field(default_factory=dict)
+    incarnation_ended: bool = False
+    ended_by: str = ""
+    number: int = 0
+    last: WorkerReport | None = None  # the newest report as it was passed on
+    last_claim: str = ""
+    waiting: asyncio.Event | None = None
+    silence: asyncio.TimerHandle | None = None
+
+    def put(self, handout: HandedOut) -> None:
+        """A hand-out came; one that is known is an echo."""
+        if handout.offset not in self.handouts and len(self.handouts) < UNREAD_MAX:
+            self.handouts[handout.offset] = handout
+            self._wake()
+
+    def notice(self, notice: dict[str, Any]) -> None:
+        """Leases ended or should stop, or the whole incarnation is another's."""
+        self.lost.update(dict.fromkeys(notice.get("ended") or ()))
+        self.cancelled.update(dict.fromkeys(notice.get("cancelled") or ()))
+        for leases in (self.lost, self.cancelled):
+            while len(leases) > NOTICES_MAX:
+                del leases[next(iter(leases))]
+        if notice.get("incarnation_ended"):
+            self.incarnation_ended, self.ended_by = True, notice.get("ended_by") or ""
+        self._wake()
+
+    def acknowledge(self, read_up_to: int) -> None:
+        """The worker has read all hand-outs up to this one."""
+        for offset in [offset for offset in self.handouts if offset <= read_up_to]:
+            del self.handouts[offset]
+
+    def due(self, now: float, claim_id: str) -> list[HandedOut]:
+        """What the worker must be given now, in order."""
+        found = [
+            handout
+            for handout in self.handouts.values()
+            if handout.given_at is None
+            or now - handout.given_at > RESEND_SECONDS
+            or (claim_id and handout.claim_id == claim_id)
+        ]
+        return sorted(found, key=lambda handout: handout.offset)
+
+    def has_post(self, now: float, claim_id: str) -> bool:
+        """Whether there is anything to answer."""
+        return bool(self.lost or self.cancelled or self.incarnation_ended or self.due(now, claim_id))
+
+    def take(self, now: float, claim_id: str, *, handouts: bool) -> Post:
+        """What there is to answer; notices are given once, hand-outs until they are read."""
+        due = self.due(now, claim_id) if handouts else []
+        for handout in due:
+            handout.given_at, handout.claim_id = now, claim_id
+        post = Post(
+            handouts=due, cancelled=list(self.cancelled), lost=list(self.lost),
+            incarnation_ended=self.incarnation_ended, ended_by=self.ended_by,
+        )  # fmt: skip
+        self.cancelled.clear()
+        self.lost.clear()
+        return post
+
+    def _wake(self) -> None:
+        if self.waiting is not None:
+            self.waiting.set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What a worker is answered."""
+
+    handouts: list[HandedOut]
+    cancelled: list[str]
+    lost: list[str]
+    incarnation_ended: bool
+    ended_by: str
+
+    def json(self, unknown: Iterable[str]) -> bytes:
+        """The answer to a report. Hand-outs are copied as the owner wrote them."""
+        rest: dict[str, Any] = {"cancelled": self.cancelled, "lost": self.lost, "unknown": list(unknown)}
+        if self.incarnation_ended:
+            rest |= {"incarnation_ended": True, "ended_by": self.ended_by}
+        leases = b",".join([handout.json for handout in self.handouts])
+        return b'{"leases":[%b],%b' % (leases, orjson.dumps(rest)[1:])
+
+
+NOTHING = Post(handouts=[], cancelled=[], lost=[], incarnation_ended=False, ended_by="")

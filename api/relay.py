@@ -1,0 +1,220 @@
+"""The relay between workers that speak HTTP and the dispatcher, which speaks through the log.
+
+    report ──▶ `attempts`, at the queue's shard, with this node's inbox ──▶ dispatcher
+    answer ◀── mailbox of the incarnation ◀── `dispatch.<queue>`, this node's inbox ◀── hand-outs, notices
+
+The relay decides nothing and stores nothing. A worker that stops asking is not to be handed more than it will fetch:
+when a wait has ended and no report follows soon, or the client is gone, the node itself reports no free slots.
+
+All of this runs in the event loop; the feed's thread only brings records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from api.mailbox import NOTHING, RESEND_SECONDS, HandedOut, Mailbox, Post
+from api.problems import overloaded
+from runtime.record import Outgoing, Record
+from schemas import codec, identity, topics
+from schemas.internal import HandOut, LeaseNotice, WorkerReport
+
+if TYPE_CHECKING:
+    from api.appender import Appender
+    from api.inboxes import InboxFeed
+    from runtime.log import Log
+
+SOURCE = "tidewheel/api"
+UNNUMBERED = -1  # the worker does not number its reports: the node does
+
+SILENCE_SECONDS = 2.0  # after a finished wait; then the worker is taken to have gone
+FORGOTTEN_SECONDS = 120.0  # without a word: several leases and reports would have passed
+SWEEP_SECONDS = 30.0
+MAILBOXES_MAX = 20_000
+QUEUES_MAX = 1_000  # on one node: each costs a topic and a place in the reader
+
+Gone = Callable[[], Awaitable[object]]  # returns when the client has gone away
+
+
+class WorkerRelay:
+    """Passes reports on, and answers with what came for their worker."""
+
+    def __init__(self, *, log: Log, appender: Appender, feed: InboxFeed, now: Callable[[], datetime]) -> None:
+        self.inbox = feed.inbox
+        self._log = log
+        self._appender = appender
+        self._feed = feed
+        self._now = now
+        self._mailboxes: dict[str, Mailbox] = {}
+        self._queues: dict[str, asyncio.Task[None]] = {}
+        self._background: set[asyncio.Task[None]] = set()
+        self._swept_at = 0.0
+
+    async def report(
+        self, fact: WorkerReport, *, wait: float = 0, gone: Gone | None = None, fetch: bool = True
+    ) -> Post:
+        """Pass a report on, and return what there is for the worker, waiting at most `wait` seconds for something.
+
+        The fact's number is the worker's own, or UNNUMBERED. `ClientGone` when `gone` returned before there was post.
+        Without `fetch` hand-outs stay where they are, and only notices are answered.
+        """
+        await self.follow(fact.queue)
+        box = self._heard(fact)
+        box.acknowledge(fact.read_up_to)
+        if not fact.claim_id or fact.claim_id != box.last_claim:
+            await self._pass_on(box, fact)
+        if wait > 0 and not await self._wait(box, fact.claim_id, wait, gone):
+            return NOTHING
+        self._expect_more(box)
+        return box.take(_time(), fact.claim_id, handouts=fetch)
+
+    async def follow(self, queue: str) -> None:
+        """Return once the queue exists and this node's inbox of it is read."""
+        following = self._queues.get(queue)
+        if following is None:
+            if len(self._queues) >= QUEUES_MAX:
+                raise overloaded("Too many queues have workers on this node.")
+            following = self._queues[queue] = asyncio.create_task(self._feed.follow(queue, self._deliver))
+        if following.done() and following.exception() is None:
+            return
+        try:
+            await asyncio.shield(following)
+        finally:
+            if following.done() and following.exception() is not None:
+                self._queues.pop(queue, None)
+
+    # --- reports ------------------------------------------------------------------------------------------------
+
+    async def _pass_on(self, box: Mailbox, fact: WorkerReport) -> None:
+        """A worker's own numbers count by twos, so that one of the node's fits behind each."""
+        number = box.number + 1 if fact.number == UNNUMBERED else fact.number * 2
+        if number >= box.number:
+            box.number, box.last = number, fact
+        await self._append(replace(fact, number=number))
+        box.last_claim = fact.claim_id or box.last_claim
+
+    async def _close_slots(self, box: Mailbox) -> None:
+        """Nobody fetches what would be handed out now."""
+        last = box.last
+        if last is None or not last.slots or box.waiting is not None:
+            return
+        box.number += 1
+        box.last = replace(last, number=box.number, slots=0, started=(), finished=(), claim_id="")
+        await self._append(box.last)
+
+    async def _append(self, fact: WorkerReport) -> None:
+        shards = self._log.partitions(topics.ATTEMPTS)
+        partition = (identity.partition_of(fact.queue, shards) + fact.shard) % shards
+        _, value = codec.encode(fact, source=SOURCE, time=self._now())
+        await self._appender.append(Outgoing(topics.ATTEMPTS, partition, fact.incarnation.encode(), value))
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    async def _wait(self, box: Mailbox, claim_id: str, seconds: float, gone: Gone | None) -> bool:
+        """Until there is post or the time is up. False when another wait of this worker has taken over."""
+        if box.waiting is not None:
+            box.waiting.set()
+        mine = box.waiting = asyncio.Event()
+        leaving = asyncio.ensure_future(gone()) if gone is not None else None
+        until = _time() + seconds
+        try:
+            while box.waiting is mine and not box.has_post(_time(), claim_id) and _time() < until:
+                mine.clear()
+                await _either(mine, leaving, min(until - _time(), RESEND_SECONDS if box.handouts else seconds))
+            return box.waiting is mine
+        finally:
+            if leaving is not None:
+                leaving.cancel()
+            if box.waiting is mine:
+                box.waiting = None
+                self._expect_more(box, 0 if leaving is not None and leaving.done() else SILENCE_SECONDS)
+
+    def _expect_more(self, box: Mailbox, seconds: float = SILENCE_SECONDS) -> None:
+        """A worker with free slots is expected back soon, unless it waits in another call."""
+        if box.silence is not None:
+            box.silence.cancel()
+        box.silence = asyncio.get_running_loop().call_later(seconds, self._silent, box)
+
+    def _silent(self, box: Mailbox) -> None:
+        task = asyncio.get_running_loop().create_task(self._close_slots(box))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # --- mailboxes ------------------------------------------------------------------------------------------------
+
+    def _heard(self, fact: WorkerReport) -> Mailbox:
+        box = self._box(fact.incarnation)
+        box.heard_at = _time()
+        if box.silence is not None:
+            box.silence.cancel()
+            box.silence = None
+        if box.number == 0 and fact.number == UNNUMBERED:  # A restarted node goes on above what it counted before.
+            box.number = int(self._now().timestamp() * 1000)
+        return box
+
+    def _box(self, incarnation: str) -> Mailbox:
+        box = self._mailboxes.get(incarnation)
+        if box is None:
+            self._sweep()
+            if len(self._mailboxes) >= MAILBOXES_MAX:
+                raise overloaded("Too many workers report to this node.")
+            box = self._mailboxes[incarnation] = Mailbox(heard_at=_time())
+        return box
+
+    def _deliver(self, records: Sequence[Record]) -> None:
+        for record in records:
+            if record.value is None or record.key is None:
+                continue
+            document = orjson.loads(record.value)
+            data = document["data"]
+            if document["type"] == HandOut.TYPE:
+                handout = HandedOut(data["offset"], data["lease"], data, _data_json(record.value, data))
+                self._box(data["incarnation"]).put(handout)
+            elif document["type"] == LeaseNotice.TYPE:
+                self._box(data["incarnation"]).notice(data)
+
+    def _sweep(self) -> None:
+        now = _time()
+        if now - self._swept_at < SWEEP_SECONDS and len(self._mailboxes) < MAILBOXES_MAX:
+            return
+        self._swept_at = now
+        for incarnation, box in list(self._mailboxes.items()):
+            if now - box.heard_at > FORGOTTEN_SECONDS and box.waiting is None:
+                del self._mailboxes[incarnation]
+
+
+class ClientGone(Exception):
+    """The client closed its connection while it waited."""
+
+
+async def _either(event: asyncio.Event, leaving: asyncio.Future[object] | None, seconds: float) -> None:
+    """Until the event, or for so long; `ClientGone` when the client leaves before."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        both: set[asyncio.Future[Any]] = {waiting} if leaving is None else {waiting, leaving}
+        await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+    if leaving is not None and leaving.done() and not event.is_set():
+        raise ClientGone
+
+
+_DATA = b',"data":'
+
+
+def _data_json(value: bytes, data: dict[str, Any]) -> bytes:
+    """The bytes of an event's data. Our own events end with it, and quotes inside a text are never bare."""
+    at = value.find(_DATA)
+    if at > 0 and value.endswith(b"}"):
+        return value[at + len(_DATA) : -1]
+    return orjson.dumps(data)
+
+
+def _time() -> float:
+    return asyncio.get_running_loop().time()
