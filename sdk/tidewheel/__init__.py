@@ -16,12 +16,15 @@ jobs and asks what became of their runs. The command `tidewheel` does both from 
 A worker that dies loses nothing but time: its leases end on the server and its runs are handed out again, saying so.
 """
 
+from tidewheel.client import ALL_TENANTS, Client
 from tidewheel.context import DataInterval, RunContext
 from tidewheel.errors import PayloadMisfit, RunCancelled, TidewheelError, Unreachable, WorkerReplaced
 from tidewheel.wire import Fault
 from tidewheel.worker import Worker
 
 __all__ = [
+    "ALL_TENANTS",
+    "Client",
     "DataInterval",
     "Fault",
     "PayloadMisfit",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,7 @@ def _documents(text: str, file: str) -> Iterator[Document]:
     try:
         while loader.check_node():
             node = loader.get_node()
+            assert node is not None
             number += 1
             line = node.start_mark.line + 1
             data = loader.construct_document(node)
@@ -77,20 +78,19 @@ def _documents(text: str, file: str) -> Iterator[Document]:
         fault = Fault(pointer="", code="not_yaml", message=f"cannot be read as YAML: {said or error}")
         yield Document(file=file, number=number + 1, line=line, faults=(fault,))
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()
 
 
 def _document(data: Any, place: Document) -> Document:
-    at = {"file": place.file, "number": place.number, "line": place.line}
     if not isinstance(data, dict):
-        return Document(**at, faults=(Fault(pointer="", code="type", message="is not a mapping with kind and name"),))
+        return replace(place, faults=(Fault(pointer="", code="type", message="is not a mapping with kind and name"),))
     kind, tenant, name = data.pop("kind", None), data.pop("tenant", None), data.pop("name", None)
     faults = (
         *_kind_faults(kind),
         *_text_faults("name", name, needed=True),
         *_text_faults("tenant", tenant, needed=False),
     )
-    return Document(**at, kind=str(kind), tenant=tenant, name=str(name), body=data, faults=faults)
+    return replace(place, kind=str(kind), tenant=tenant, name=str(name), body=data, faults=faults)
 
 
 def _kind_faults(kind: Any) -> Iterator[Fault]:
@@ -109,8 +109,23 @@ def _text_faults(field: str, value: Any, *, needed: bool) -> Iterator[Fault]:
         yield Fault(pointer=f"/{field}", code="type", message=f"must be text, not {value!r}", remedy="put it in quotes")
 
 
+def write(documents: Iterable[Any]) -> str:
+    """Documents as a file that `read` understands as it was meant, and so does any other YAML reader."""
+    dumped: str = yaml.dump_all(
+        documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, explicit_start=True, width=100
+    )
+    return dumped
+
+
 class _Loader(yaml.SafeLoader):
     """YAML 1.2's core words and numbers, no timestamps, and no key twice."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes text that is a number or a word to either version of YAML: `08` is one to 1.2 only, `010` to both."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- the same value twice is written twice
+        return True
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -120,7 +135,8 @@ for _tag, _pattern, _first in (
     ("int", r"[-+]?[0-9]+", [*"-+0123456789"]),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", [*"-+.0123456789"]),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
+    for _kind in (_Loader, _Dumper):
+        _kind.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
 
 
 def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
@@ -141,7 +157,7 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> Iterator[dict[s
         if key is None or key in result:
             problem = "a key must be text" if key is None else f"the key {key!r} stands there twice"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key_node.start_mark)
-        result[key] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
+        result[key] = loader.construct_object(value_node, deep=True)
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _integer)

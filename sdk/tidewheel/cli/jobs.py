@@ -1,0 +1,85 @@
+"""tidewheel jobs: what schedules may name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from tidewheel.cli import naming, options, output
+from tidewheel.client import ALL_TENANTS
+
+
+@click.group()
+def jobs() -> None:
+    """Registered jobs: what schedules may name."""
+
+
+@jobs.command("list")
+@options.any_tenant
+@options.cursor
+@options.limit
+@options.as_json
+@options.url
+def list_(*, tenant: str | None, as_json: bool, url: str | None, **wanted: Any) -> None:
+    """Jobs by name."""
+    with options.connect(url, tenant) as client:
+        page = client.list_jobs(tenant=tenant or ALL_TENANTS, **wanted)
+    if as_json:
+        output.show_json(page.body)
+        return
+    output.table(("TENANT", "NAME", "VERSION", "QUEUE", "TARGET", "CHANGED"), map(_row, page))
+    if page.cursor:
+        click.echo(f"There is more: --cursor {page.cursor}", err=True)
+
+
+@jobs.command()
+@click.argument("name")
+@options.tenant
+@options.as_json
+@options.url
+def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> None:
+    """One job as it stands."""
+    with options.connect(url, tenant) as client:
+        tenant, name = naming.split(client, name)
+        body = client.get_job(name, tenant=tenant)
+    if as_json:
+        output.show_json(body)
+        return
+    output.facts(
+        (
+            ("job", f"{tenant}/{name}"),
+            ("version", body.get("version")),
+            ("changed", output.when(body.get("changed_at"))),
+        )
+    )
+    output.show_yaml(body.get("definition") or {})
+
+
+@jobs.command()
+@click.argument("names", nargs=-1, required=True)
+@options.tenant
+@options.url
+def delete(*, names: tuple[str, ...], tenant: str | None, url: str | None) -> None:
+    """Remove jobs. Schedules that name them skip their occurrences (`no_job`)."""
+    with options.connect(url, tenant) as client:
+
+        def act(tenant: str, name: str) -> str:
+            client.delete_job(name, tenant=tenant)
+            return f"deleted {tenant}/{name}"
+
+        naming.each(client, names, act)
+
+
+def _row(job: Mapping[str, Any]) -> tuple[Any, ...]:
+    definition = job.get("definition") or {}
+    target = definition.get("target") or {}
+    return (
+        job.get("tenant"),
+        job.get("name"),
+        job.get("version"),
+        definition.get("queue"),
+        f"{target.get('type', '')} {target.get('name') or target.get('url') or ''}".strip(),
+        output.when(job.get("changed_at")),
+    )

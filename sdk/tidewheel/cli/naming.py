@@ -1,0 +1,35 @@
+"""Names as people give them: `nightly`, or `acme/nightly` with the tenant in front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+
+from tidewheel.cli import output
+from tidewheel.client import Client
+from tidewheel.errors import TidewheelError, Unreachable
+
+
+def split(client: Client, name: str) -> tuple[str, str]:
+    """Tenant and name; the client's own tenant where none is given."""
+    tenant, slash, rest = name.partition("/")
+    return (tenant, rest) if slash else (client.tenant, name)
+
+
+def each(client: Client, names: Iterable[str], act: Callable[[str, str], str]) -> None:
+    """Do something to each named thing, and say what was done. One refusal keeps no other from being done."""
+    refused = False
+    for given in names:
+        tenant, name = split(client, given)
+        try:
+            output.say(act(tenant, name))
+        except Unreachable:
+            raise
+        except TidewheelError as error:
+            refused = True
+            output.say(f"{tenant}/{name}: {error}", state="refused")
+            for fault in error.faults:
+                output.say(f"  {fault}")
+    if refused:
+        click.get_current_context().exit(1)

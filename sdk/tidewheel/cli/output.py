@@ -1,0 +1,99 @@
+"""What people and machines get to see: tables and sentences, or the API's own JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tidewheel import definitions
+from tidewheel.errors import TidewheelError
+
+STYLES = {
+    "succeeded": "green", "active": "green", "created": "green", "updated": "green",
+    "failed": "red", "dead_lettered": "red", "timed_out": "red", "refused": "red", "lost": "red",
+    "cancelled": "yellow", "expired": "yellow", "skipped": "yellow", "paused": "yellow",
+    "running": "cyan", "queued": "cyan", "retry_wait": "cyan", "handed_out": "cyan",
+}  # fmt: skip
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Rows under their headings. On a terminal words that name a state have its colour, and long ones are folded;
+    elsewhere one row is one line, for other programs.
+    """
+    cells = [["" if value is None else str(value) for value in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_coloured(columns, cells)
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for row in (columns, *cells):
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_coloured(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
+    Console(highlight=False).print(grid)
+
+
+def facts(pairs: Iterable[tuple[str, Any]]) -> None:
+    """A thing's own facts, one a line; those it does not have are left out."""
+    known = [(name, value) for name, value in pairs if value not in (None, "", {}, [])]
+    width = max((len(name) for name, _ in known), default=0)
+    for name, value in known:
+        click.echo(f"{click.style(name.ljust(width), bold=True)}  {click.style(str(value), fg=STYLES.get(str(value)))}")
+
+
+def say(text: str, *, state: str | None = None) -> None:
+    """A line for people. `state` is a first word that has a colour."""
+    if state is None:
+        click.echo(text)
+    else:
+        click.echo(f"{click.style(state, fg=STYLES.get(state))} {text}")
+
+
+def show_json(body: Any) -> None:
+    """The API's own JSON, for machines."""
+    click.echo(json.dumps(body, indent=2, ensure_ascii=False))
+
+
+def show_yaml(body: Any) -> None:
+    """A definition, as it stands in a file."""
+    click.echo(definitions.write([body]).rstrip())
+
+
+def complain(error: TidewheelError) -> None:
+    """What was refused, and each fault with what to do instead."""
+    click.echo(f"{click.style('error:', fg='red')} {error}", err=True)
+    for fault in error.faults:
+        click.echo(f"  {fault}", err=True)
+
+
+def when(text: str | None) -> str:
+    """An instant for people: in UTC, and saying so."""
+    if not text:
+        return ""
+    at = datetime.fromisoformat(text).astimezone(UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S}Z"
+
+
+def lasting(start: str | None, end: str | None) -> str:
+    """How long something took; nothing when it did not start or end."""
+    if not start or not end:
+        return ""
+    seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    if seconds < 60:  # noqa: PLR2004 -- a minute
+        return f"{seconds:.1f}s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m{seconds:02}s" if hours else f"{minutes}m{seconds:02}s"

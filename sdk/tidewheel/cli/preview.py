@@ -1,0 +1,78 @@
+"""tidewheel preview: when a definition would run, before it is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import click
+
+from tidewheel.cli import options, output
+from tidewheel.cli.apply import read
+from tidewheel.client import Client
+from tidewheel.definitions import Document
+from tidewheel.errors import TidewheelError
+
+
+@click.command()
+@click.option("-f", "--file", "paths", multiple=True, required=True, help="A file, a folder, or - for standard input.")
+@options.between
+@options.limit
+@options.tenant
+@options.as_json
+@options.url
+def preview(
+    *,
+    paths: tuple[str, ...],
+    from_: datetime | None,
+    to: datetime | None,
+    limit: int | None,
+    tenant: str | None,
+    as_json: bool,
+    url: str | None,
+) -> None:
+    """The occurrences that the schedules of a file would have, and what clock changes do to them."""
+    wanted = [document for document in read(paths) if document.kind == "Schedule" or document.faults]
+    if not wanted:
+        raise click.UsageError("there is no schedule to preview")
+    with options.connect(url, tenant) as client:
+        for document in wanted:
+            body = _ask(client, document, from_=from_, to=to, limit=limit)
+            if as_json:
+                output.show_json(body)
+            else:
+                _show(client, document, body)
+
+
+def _ask(client: Client, document: Document, **window: Any) -> dict[str, Any]:
+    if document.faults:
+        raise TidewheelError(f"{document.place} cannot be previewed", faults=document.faults)
+    try:
+        return client.preview(document.body or {}, tenant=document.tenant, **window)
+    except TidewheelError as error:
+        error.args = (f"{document.place}: {error}",)
+        raise
+
+
+def _show(client: Client, document: Document, body: Mapping[str, Any]) -> None:
+    words = f": {body['words']}" if body.get("words") else ""
+    output.say(f"{document.tenant or client.tenant}/{document.name}{words}")
+    output.table(("NOMINAL", "LOCAL", "NOTE"), map(_row, body.get("occurrences") or ()))
+    for change in body.get("dst") or ():
+        output.say(f"clock change: {change if isinstance(change, str) else _sentence(change)}")
+    difference = body.get("difference")
+    if difference:
+        output.say(
+            f"compared with what is in force: {difference if isinstance(difference, str) else _sentence(difference)}"
+        )
+
+
+def _row(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
+    return output.when(occurrence.get("nominal_time")), occurrence.get("local_time"), occurrence.get("note")
+
+
+def _sentence(facts: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in facts.items() if value not in (None, "", [])
+    )

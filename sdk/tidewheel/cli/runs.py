@@ -1,0 +1,134 @@
+"""tidewheel runs: what ran, runs and waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from tidewheel.cli import naming, options, output
+from tidewheel.client import ALL_TENANTS
+
+COLUMNS = ("TENANT", "RUN", "STATE", "CAUSE", "NOMINAL", "CREATED", "TOOK", "ATTEMPTS")
+
+
+@click.group()
+def runs() -> None:
+    """What ran, runs and waits."""
+
+
+@runs.command("list")
+@options.any_tenant
+@click.option("--schedule", help="Only runs of this schedule.")
+@click.option("--state", help="Only in this state: queued, running, succeeded, failed, dead_lettered, …")
+@click.option("--label", multiple=True, help="Only with this label: team=finance.")
+@options.between
+@options.cursor
+@options.limit
+@options.as_json
+@options.url
+def list_(*, tenant: str | None, as_json: bool, url: str | None, label: tuple[str, ...], **wanted: Any) -> None:
+    """Runs, newest first."""
+    with options.connect(url, tenant) as client:
+        page = client.list_runs(tenant=tenant or ALL_TENANTS, label=list(label) or None, **wanted)
+    if as_json:
+        output.show_json(page.body)
+        return
+    output.table(COLUMNS, map(_row, page))
+    if page.cursor:
+        click.echo(f"There is more: --cursor {page.cursor}", err=True)
+
+
+@runs.command()
+@click.argument("run_id")
+@options.tenant
+@options.as_json
+@options.url
+def show(*, run_id: str, tenant: str | None, as_json: bool, url: str | None) -> None:
+    """One run, its attempts, and what happened to it."""
+    with options.connect(url, tenant) as client:
+        tenant, run_id = naming.split(client, run_id)
+        body = client.get_run(run_id, tenant=tenant)
+    if as_json:
+        output.show_json(body)
+        return
+    output.facts(_facts(body))
+    if body.get("attempts_made") or isinstance(body.get("attempts"), list):
+        click.echo()
+        attempts = body.get("attempts_made") or body["attempts"]
+        output.table(("ATTEMPT", "STATE", "WORKER", "HANDED OUT", "STARTED", "TOOK", "ERROR"), map(_attempt, attempts))
+    if body.get("events"):
+        click.echo()
+        output.table(("WHEN", "EVENT", ""), map(_event, body["events"]))
+
+
+@runs.command()
+@click.argument("run_ids", nargs=-1, required=True)
+@click.option("--note", default="", help="Why; kept with the run's history.")
+@options.tenant
+@options.url
+def cancel(*, run_ids: tuple[str, ...], note: str, tenant: str | None, url: str | None) -> None:
+    """Ask runs to end. The answer says what was true at that moment."""
+    with options.connect(url, tenant) as client:
+
+        def act(tenant: str, run_id: str) -> str:
+            state = str(client.cancel_run(run_id, tenant=tenant, note=note).body.get("state", "cancelled"))
+            return f"{tenant}/{run_id}: {state.replace('_', ' ')}"
+
+        naming.each(client, run_ids, act)
+
+
+def _row(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        run.get("tenant"),
+        run.get("run_id"),
+        run.get("state"),
+        run.get("cause"),
+        output.when(run.get("nominal_time")),
+        output.when(run.get("created_at")),
+        output.lasting(run.get("started_at"), run.get("finished_at")),
+        run.get("attempts"),
+    )
+
+
+def _facts(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    error = run.get("error") or {}
+    return [
+        ("run", f"{run.get('tenant')}/{run.get('run_id')}"),
+        ("schedule", run.get("schedule")),
+        ("state", run.get("state")),
+        ("cause", run.get("cause")),
+        ("version", run.get("version")),
+        ("of", run.get("of")),
+        ("queue", run.get("queue")),
+        ("nominal", output.when(run.get("nominal_time"))),
+        ("created", output.when(run.get("created_at"))),
+        ("started", output.when(run.get("started_at"))),
+        ("finished", output.when(run.get("finished_at"))),
+        ("took", output.lasting(run.get("started_at"), run.get("finished_at"))),
+        ("waits for", run.get("waiting")),
+        ("next attempt", output.when(run.get("retry_at"))),
+        ("reason", run.get("reason")),
+        ("error", f"{error.get('type')}: {error.get('message', '')}" if error else None),
+    ]
+
+
+def _attempt(attempt: Mapping[str, Any]) -> tuple[Any, ...]:
+    error = attempt.get("error") or {}
+    return (
+        attempt.get("attempt"),
+        attempt.get("state") or attempt.get("outcome"),
+        attempt.get("worker"),
+        output.when(attempt.get("handed_out_at")),
+        output.when(attempt.get("started_at")),
+        output.lasting(attempt.get("started_at"), attempt.get("finished_at")),
+        f"{error.get('type')}: {error.get('message', '')}" if error else None,
+    )
+
+
+def _event(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    data = event.get("data") or {}
+    told = [str(data[key]) for key in ("outcome", "reason", "attempt", "worker") if data.get(key) is not None]
+    kind = str(event.get("type", "")).removeprefix("tidewheel.").removesuffix(".v1")
+    return output.when(event.get("time")), kind, ", ".join(told)

@@ -1,0 +1,243 @@
+"""tidewheel schedules: when what runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import click
+
+from tidewheel.cli import naming, options, output
+from tidewheel.client import ALL_TENANTS, Client
+
+ALL_MAX = 100_000  # schedules that --all acts on: a bound for a list that never ends
+COLUMNS = ("TENANT", "NAME", "STATE", "VERSION", "TRIGGER", "ZONE", "LAST RUN", "OUTCOME")
+
+
+@click.group()
+def schedules() -> None:
+    """When what runs."""
+
+
+@schedules.command("list")
+@options.any_tenant
+@click.option("--label", multiple=True, help="Only with this label: team=finance.")
+@click.option("--state", help="Only in this state: active, paused, deleted.")
+@options.cursor
+@options.limit
+@options.as_json
+@options.url
+def list_(*, tenant: str | None, as_json: bool, url: str | None, label: tuple[str, ...], **wanted: Any) -> None:
+    """Schedules by name."""
+    with options.connect(url, tenant) as client:
+        page = client.list_schedules(tenant=tenant or ALL_TENANTS, label=list(label) or None, **wanted)
+    if as_json:
+        output.show_json(page.body)
+        return
+    output.table(COLUMNS, map(_row, page))
+    _say_more(page.cursor)
+
+
+@schedules.command()
+@click.argument("name")
+@options.tenant
+@options.as_json
+@options.url
+def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> None:
+    """One schedule as it stands."""
+    with options.connect(url, tenant) as client:
+        tenant, name = naming.split(client, name)
+        body = client.get_schedule(name, tenant=tenant)
+    if as_json:
+        output.show_json(body)
+        return
+    output.facts(
+        (
+            ("schedule", f"{body.get('tenant', tenant)}/{body.get('name', name)}"),
+            ("state", body.get("state")),
+            ("version", body.get("version")),
+            ("in words", body.get("words")),
+            ("next", ", ".join(map(output.when, body.get("next") or ()))),
+            ("in force since", output.when(body.get("effective_at"))),
+            ("last run", body.get("last_run_id")),
+            ("last outcome", body.get("last_outcome")),
+        )
+    )
+    output.show_yaml(body.get("definition") or {})
+
+
+@schedules.command()
+@click.argument("names", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All schedules of the tenant.")
+@click.option("--note", default="", help="Why; kept with the schedule's history.")
+@options.tenant
+@options.url
+def pause(*, names: tuple[str, ...], every: bool, note: str, tenant: str | None, url: str | None) -> None:
+    """Skip occurrences from now on; running runs go on."""
+    _explicit(names, every=every, tenant=tenant)
+    with options.connect(url, tenant) as client:
+
+        def act(tenant: str, name: str) -> str:
+            return f"paused {tenant}/{name}{_version(client.pause_schedule(name, tenant=tenant, note=note).body)}"
+
+        naming.each(client, _all_of(client, state="active") if every else names, act)
+
+
+@schedules.command()
+@click.argument("names", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All paused schedules of the tenant.")
+@click.option("--note", default="", help="Why; kept with the schedule's history.")
+@options.tenant
+@options.url
+def resume(*, names: tuple[str, ...], every: bool, note: str, tenant: str | None, url: str | None) -> None:
+    """Occurrences have runs again from now on; those skipped meanwhile do not come back."""
+    _explicit(names, every=every, tenant=tenant)
+    with options.connect(url, tenant) as client:
+
+        def act(tenant: str, name: str) -> str:
+            return f"resumed {tenant}/{name}{_version(client.resume_schedule(name, tenant=tenant, note=note).body)}"
+
+        naming.each(client, _all_of(client, state="paused") if every else names, act)
+
+
+@schedules.command()
+@click.argument("name")
+@click.option("--payload", help="JSON instead of the definition's payload.")
+@click.option("--overlap", type=click.Choice(["allow_all", "skip"]), help="What to do while a run is active.")
+@options.tenant
+@options.as_json
+@options.url
+def trigger(
+    *,
+    name: str,
+    payload: str | None,
+    overlap: str | None,
+    tenant: str | None,
+    as_json: bool,
+    url: str | None,
+) -> None:
+    """One run now."""
+    with options.connect(url, tenant) as client:
+        tenant, name = naming.split(client, name)
+        written = client.trigger_schedule(name, tenant=tenant, payload=_object(payload), overlap=overlap)
+    if as_json:
+        output.show_json(written.body)
+    else:
+        output.say(f"triggered {tenant}/{name}: {written.body.get('run_id') or 'no run'}")
+
+
+@schedules.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("--runs", type=click.Choice(["keep", "cancel"]), default="keep", help="What happens to open runs.")
+@options.tenant
+@options.url
+def delete(*, names: tuple[str, ...], runs: str, tenant: str | None, url: str | None) -> None:
+    """End schedules; queued and running runs finish."""
+    with options.connect(url, tenant) as client:
+
+        def act(tenant: str, name: str) -> str:
+            client.delete_schedule(name, tenant=tenant, cancel_runs=runs == "cancel")
+            return f"deleted {tenant}/{name}"
+
+        naming.each(client, names, act)
+
+
+@schedules.command()
+@click.argument("name")
+@options.between
+@options.limit
+@options.tenant
+@options.as_json
+@options.url
+def explain(
+    *,
+    name: str,
+    from_: datetime | None,
+    to: datetime | None,
+    limit: int | None,
+    tenant: str | None,
+    as_json: bool,
+    url: str | None,
+) -> None:
+    """Each occurrence, past and to come, with what was decided and why."""
+    with options.connect(url, tenant) as client:
+        tenant, name = naming.split(client, name)
+        body = client.occurrences(name, tenant=tenant, from_=from_, to=to, limit=limit)
+    if as_json:
+        output.show_json(body)
+        return
+    output.table(
+        ("NOMINAL", "LOCAL", "DECISION", "REASON", "RUN OR DETAIL"), map(_occurrence, body.get("occurrences", ()))
+    )
+
+
+def _row(schedule: Mapping[str, Any]) -> tuple[Any, ...]:
+    definition = schedule.get("definition") or {}
+    return (
+        schedule.get("tenant"),
+        schedule.get("name"),
+        schedule.get("state"),
+        schedule.get("version"),
+        _trigger(definition.get("trigger") or {}),
+        (definition.get("trigger") or {}).get("timezone", "UTC"),
+        output.when(schedule.get("last_created_at")),
+        schedule.get("last_outcome"),
+    )
+
+
+def _trigger(trigger: Mapping[str, Any]) -> str:
+    for kind in ("cron", "every", "rrule"):
+        if trigger.get(kind):
+            return str(trigger[kind]) if kind == "cron" else f"{kind} {trigger[kind]}"
+    return f"at {len(trigger['at'])} instants" if trigger.get("at") else ""
+
+
+def _occurrence(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        output.when(occurrence.get("nominal_time")),
+        occurrence.get("local_time"),
+        occurrence.get("decision"),
+        occurrence.get("reason"),
+        occurrence.get("run_id") or occurrence.get("detail"),
+    )
+
+
+def _explicit(names: tuple[str, ...], *, every: bool, tenant: str | None) -> None:
+    if bool(names) is every:
+        raise click.UsageError("name schedules, or say --all")
+    if every and not tenant:
+        raise click.UsageError("--all needs --tenant: it never means all tenants")
+
+
+def _all_of(client: Client, *, state: str) -> Iterator[str]:
+    """The names of a tenant's schedules, page by page."""
+    cursor: str | None = None
+    for _ in range(ALL_MAX // 500):
+        page = client.list_schedules(state=state, limit=500, cursor=cursor)
+        yield from (str(schedule["name"]) for schedule in page)
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _object(payload: str | None) -> dict[str, Any] | None:
+    if payload is None:
+        return None
+    try:
+        value = json.loads(payload)
+    except ValueError as error:
+        raise click.UsageError(f"--payload is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise click.UsageError("--payload must be a JSON object")
+    return value
+
+
+def _version(body: Mapping[str, Any]) -> str:
+    return f" (version {body['version']})" if body.get("version") else ""
+
+
+def _say_more(cursor: str | None) -> None:
+    if cursor:
+        click.echo(f"There is more: --cursor {cursor}", err=True)

@@ -1,0 +1,1 @@
+"""Other systems' schedules as our definitions: pure functions from text to documents and remarks."""
