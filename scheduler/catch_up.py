@@ -1,0 +1,74 @@
+"""Which of the occurrences that an outage made late get a run after all.
+
+An occurrence older than its grace is missed. Of the missed ones, `catch_up` keeps none, the latest, or all, within a
+window and up to a limit; the others are skipped, a day of them in one record. An occurrence that is only late counts
+as the latest one too: after two hours without power, a schedule of every minute has one run by `latest`, not two.
+
+Age is measured against the end of the recovery (`recovery.to`), so it does not matter how long the deciding takes.
+"""
+
+from __future__ import annotations
+
+from scheduler import overlap, runs, skipping, timeline
+from scheduler.context import Context
+from scheduler.instants import SECOND_MS, millis
+from scheduler.plan import Plan
+from scheduler.state import Recovery, ScheduleState
+from scheduler.timeline import Due
+from schemas.facts import Cause, Fact, SkipReason
+
+
+def decide(state: ScheduleState, context: Context, recovery: Recovery, due: Due, plan: Plan) -> tuple[Fact, ...]:
+    """One missed occurrence that is caught up, or a range of them that is not."""
+    to_ms = millis(recovery.to)
+    stop = timeline.stopped_at(state, to_ms)
+    if stop is not None:
+        reason = SkipReason.ENDED if stop.deleted else SkipReason.PAUSED
+        return (_skip(state, context, due, _last_missed(plan, to_ms), reason, "was missed before that"),)
+    if plan.catch_up == "skip":
+        return (_skip(state, context, due, _last_missed(plan, to_ms), SkipReason.CATCH_UP, "catch_up is skip"),)
+    opens = -((plan.window_ms - to_ms) // SECOND_MS)  # the first whole second within the window
+    if due.nominal < opens:
+        return (_skip(state, context, due, opens - 1, SkipReason.CATCH_UP, "is older than the window"),)
+    kept = 1 if plan.catch_up == "latest" else plan.catch_up_limit
+    to = to_ms // SECOND_MS
+    if timeline.count(state, due.nominal, to, kept) >= kept:
+        until = min(_before_kept(state, due.nominal, to, kept), _last_missed(plan, to_ms))
+        return (_skip(state, context, due, until, SkipReason.CATCH_UP, _beyond(kept)),)
+    return _keep(state, context, due, plan)
+
+
+def _keep(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tuple[Fact, ...]:
+    version = due.phase.version
+    recipe = runs.recipe_of(plan, state.tenant, context.shared)
+    if recipe is None:
+        return (skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB),)
+    if overlap.blocks(state, plan):
+        return (overlap.blocked(state, context, due, plan, Cause.CATCH_UP),)
+    return (runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.CATCH_UP),)
+
+
+def _skip(state: ScheduleState, context: Context, due: Due, until: int, reason: SkipReason, detail: str) -> Fact:
+    ends = until if due.ends is None else min(until, due.ends)
+    return skipping.stretch(state, context, due.nominal, max(ends, due.nominal), due.phase.version, reason, detail)
+
+
+def _last_missed(plan: Plan, to_ms: int) -> int:
+    """The last second that is older than the grace."""
+    return (to_ms - plan.grace_ms - 1) // SECOND_MS
+
+
+def _before_kept(state: ScheduleState, nominal: int, to: int, kept: int) -> int:
+    """The last second behind which there are still `kept` occurrences: it and what is before it is skipped."""
+    low, high = nominal, to  # at `low` there are enough, at `high` none
+    while high - low > 1:
+        middle = (low + high) // 2
+        if timeline.count(state, middle, to, kept) >= kept:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _beyond(kept: int) -> str:
+    return "a later one is due" if kept == 1 else f"there are {kept} later ones, which is the limit"

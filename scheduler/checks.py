@@ -1,0 +1,168 @@
+"""What is wrong with a definition beyond its shape; every fault is found, and each names its field and the remedy.
+
+A definition is read strictly at the door (an unknown field is a fault) and leniently on the topic (a warning). What is
+checked here is the same for both, for a put and for a preview.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import ValidationError
+
+from scheduler import occurrences, plan, templates
+from scheduler.instants import from_seconds, seconds, text
+from scheduler.plan import Plan
+from schemas import definitions
+from schemas.faults import Fault, Refused
+from schemas.frozen import frozen
+
+LAST_YEAR_SECONDS = 253_370_764_800  # 9999-01-01
+SECOND = timedelta(seconds=1)
+
+
+@frozen
+class Checked:
+    """A definition that can be accepted: as given, normalised, compiled; and what its author should know."""
+
+    schedule: definitions.Schedule
+    definition: Mapping[str, Any]
+    plan: Plan
+    warnings: tuple[str, ...]
+
+
+def schedule(
+    data: Any, *, hash_key: str, now: datetime, anchor: int | None = None, strict: bool = False, pointer: str = ""
+) -> Checked:
+    """The definition ready for use, or `Refused` with every fault in it.
+
+    `anchor` is what an interval without an anchor of its own is counted from; without it, `now`.
+    """
+    try:
+        model, unknown = definitions.read_schedule(data, strict=strict, pointer=pointer)
+    except Refused as refusal:
+        raise Refused(*_with_others(refusal.faults, data, hash_key, now, pointer)) from None
+    assert model.trigger is not None, "read_schedule refuses a schedule without a trigger"
+    faults = [
+        *_trigger(model.trigger, model.grace, hash_key, now, f"{pointer}/trigger"),
+        *_policies(model, pointer),
+        *_payload(model.job, f"{pointer}/job/payload"),
+    ]
+    if faults:
+        raise Refused(*faults)
+    anchor = seconds(now) if anchor is None else anchor
+    document = definitions.normal_form(model)
+    if model.trigger.every is not None and model.trigger.anchor is None:
+        document["trigger"]["anchor"] = text(from_seconds(anchor))
+    compiled = plan.of_schedule(model, hash_key, anchor=anchor)
+    return Checked(schedule=model, definition=document, plan=compiled, warnings=(*unknown, *_warnings(model)))
+
+
+def job(data: Any, *, strict: bool = False, pointer: str = "") -> tuple[definitions.Job, tuple[str, ...]]:
+    """A job definition and its warnings, or `Refused` with every fault in it."""
+    model, warnings = definitions.read_job(data, strict=strict, pointer=pointer)
+    faults = tuple(_payload(model, f"{pointer}/payload"))
+    if faults:
+        raise Refused(*faults)
+    return model, warnings
+
+
+def _with_others(found: tuple[Fault, ...], data: Any, hash_key: str, now: datetime, pointer: str) -> tuple[Fault, ...]:
+    """The faults of the shape, and those of a trigger that has its shape: whoever mends a file wants them all."""
+    if not isinstance(data, Mapping) or any(fault.pointer.startswith(f"{pointer}/trigger") for fault in found):
+        return found
+    try:
+        trigger = definitions.Trigger.model_validate(data.get("trigger"))
+    except ValidationError:
+        return found
+    return (*found, *_trigger(trigger, timedelta(0), hash_key, now, f"{pointer}/trigger"))
+
+
+# --- the trigger --------------------------------------------------------------------------------------------------
+
+
+def _trigger(
+    trigger: definitions.Trigger, grace: timedelta, hash_key: str, now: datetime, pointer: str
+) -> Iterator[Fault]:
+    yield from _zone(trigger.timezone, pointer)
+    if trigger.anchor is not None and trigger.every is None:
+        message = "an anchor belongs to an interval"
+        yield Fault(pointer=f"{pointer}/anchor", code="anchor", message=message, remedy="leave it out, or use every")
+    if trigger.cron is not None:
+        yield from _cron(trigger, hash_key, now, pointer)
+    elif trigger.every is not None:
+        yield from _every(trigger.every, now, pointer)
+    elif trigger.at is not None:
+        yield from _at(trigger.at, max(grace, SECOND), now, pointer)
+
+
+def _zone(name: str, pointer: str) -> Iterator[Fault]:
+    try:
+        occurrences.zone(name)
+    except occurrences.ZoneError as error:
+        yield Fault(pointer=f"{pointer}/timezone", code="timezone", message=error.problem, remedy=error.remedy)
+
+
+def _cron(trigger: definitions.Trigger, hash_key: str, now: datetime, pointer: str) -> Iterator[Fault]:
+    where = f"{pointer}/cron"
+    try:
+        compiled = plan.trigger_of(trigger, hash_key)
+    except occurrences.CronError as error:
+        message = error.problem if error.field == "expression" else f"{error.field}: {error.problem}"
+        yield Fault(pointer=where, code="cron", message=message, remedy=error.remedy)
+    except occurrences.ZoneError:
+        return  # said already
+    else:
+        if compiled.next_after(seconds(now)) is None:
+            yield Fault(pointer=where, code="never_fires", message="it never fires again", remedy="name a day to come")
+
+
+def _every(every: timedelta, now: datetime, pointer: str) -> Iterator[Fault]:
+    where = f"{pointer}/every"
+    if every < SECOND or every % SECOND:
+        message = "an interval is a whole number of seconds, at least one"
+        yield Fault(pointer=where, code="every", message=message, remedy="write PT1S or longer")
+    elif every // SECOND > LAST_YEAR_SECONDS - seconds(now):
+        yield Fault(pointer=where, code="never_fires", message="it never fires", remedy="use a shorter interval")
+
+
+def _at(instants: tuple[datetime, ...], grace: timedelta, now: datetime, pointer: str) -> Iterator[Fault]:
+    for index, instant in enumerate(instants):
+        if now - instant > grace:
+            yield Fault(
+                pointer=f"{pointer}/at/{index}",
+                code="in_the_past",
+                message=f"{text(instant)} is past and older than the grace",
+                remedy="leave it out, or name an instant to come",
+            )
+        elif seconds(instant) >= LAST_YEAR_SECONDS:
+            message = f"{text(instant)} is too far away"
+            yield Fault(
+                pointer=f"{pointer}/at/{index}", code="never_fires", message=message, remedy="name a nearer one"
+            )
+
+
+# --- policies and payload -----------------------------------------------------------------------------------------
+
+
+def _policies(model: definitions.Schedule, pointer: str) -> Iterator[Fault]:
+    if model.grace < timedelta(0):
+        message = "a grace is not negative"
+        yield Fault(pointer=f"{pointer}/grace", code="grace", message=message, remedy="write PT0S or longer")
+
+
+def _payload(model: definitions.Job | str, pointer: str) -> Iterator[Fault]:
+    if isinstance(model, definitions.Job):
+        yield from templates.faults(model.payload, pointer)
+
+
+def _warnings(model: definitions.Schedule) -> Iterator[str]:
+    assert model.trigger is not None
+    if model.grace < SECOND:
+        yield "/grace: a decision comes some milliseconds after its instant, so less than PT1S counts as PT1S"
+    if model.trigger.cron is None and model.trigger.dialect is not None:
+        yield "/trigger/dialect: has no meaning without cron"
+    if model.catch_up.policy != "skip" and model.catch_up.window < model.grace:
+        yield "/catch_up/window: is shorter than the grace, so nothing is ever caught up"

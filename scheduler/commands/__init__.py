@@ -1,0 +1,141 @@
+"""What people and systems ask for: one file a command.
+
+A command is judged once. What was answered is remembered with it, so the same command again, from whichever retry,
+changes nothing and hears the same answer. A refusal is a fact: it says which field, and what to do instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scheduler import keys, memory
+from scheduler.commands import cancel, delete, jobs, pause, put, resume, trigger
+from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict
+from scheduler.context import Context
+from scheduler.state import JobState, ScheduleState
+from schemas import commands
+from schemas.commands import Command, Request
+from schemas.facts import CommandRejected, Fact
+from schemas.faults import Fault
+from schemas.internal import CommandAnswered
+from schemas.scheduling import CommandRemembered
+
+Owner = ScheduleState | JobState
+Handler = Callable[[Any, Command, Any, Context], Verdict]
+
+HANDLERS: Mapping[type[Request], Handler] = {
+    commands.SchedulePut: put.decide,
+    commands.SchedulePause: pause.decide,
+    commands.ScheduleResume: resume.decide,
+    commands.ScheduleDelete: delete.decide,
+    commands.ScheduleTrigger: trigger.decide,
+    commands.RunCancel: cancel.decide,
+    commands.JobPut: jobs.put,
+    commands.JobDelete: jobs.delete,
+}
+JOBS = (commands.JobPut, commands.JobDelete)
+
+
+def decide(state: Owner, command: Command, context: Context) -> tuple[Fact, ...]:
+    """The facts that follow from a command, its answer among them."""
+    known_by = memory.digest(command.tenant, command.name, command.source, command.id)
+    known = memory.recall(state.rows, known_by, context.now)
+    if known is not None:
+        return _answer(command, known.status, known.body, known.faults)
+    verdict = _unmet(state, command) or HANDLERS[type(command.request)](state, command, command.request, context)
+    match verdict:
+        case Accepted(facts=facts, status=status, body=body):
+            return (*facts, *_conclude(command, context, status, body, (), command.request.source_version))
+        case Rejected():
+            return _rejected(command, context, verdict)
+        case Forwarded(facts=facts):
+            return facts
+
+
+def key_of(command: Command) -> bytes:
+    """The key of the state that a command is for."""
+    name_key = keys.job if isinstance(command.request, JOBS) else keys.schedule
+    return name_key(command.tenant, command.name)
+
+
+def _unmet(state: Owner, command: Command) -> Rejected | None:
+    """What the command itself makes a condition and does not hold."""
+    request = command.request
+    if request.after_catalog is not None:
+        fault = Fault(
+            pointer="/data/after_catalog", code="not_supported", message="this version cannot do that yet",
+            remedy="leave it out",
+        )  # fmt: skip
+        return Rejected(reason="not_supported", status=422, faults=(fault,))
+    current = _current_version(state)
+    if request.expected_version is not None and request.expected_version != current:
+        fault = Fault(
+            pointer="/data/expected_version",
+            code="version_mismatch",
+            message=f"version {request.expected_version} was expected, {current or 'none'} is in force",
+            remedy="read it again and decide whether the change still fits",
+        )
+        return Rejected(reason="version_mismatch", status=412, faults=(fault,), body={"version": current})
+    known = state.source_version
+    if request.source_version is not None and known is not None and request.source_version <= known:
+        fault = Fault(
+            pointer="/data/source_version",
+            code="stale",
+            message=f"version {known} of the source was read before",
+            remedy="nothing: a newer word of the same source stands",
+        )
+        return Rejected(reason="stale", status=409, faults=(fault,))
+    return None
+
+
+def _current_version(state: Owner) -> int:
+    exists = state.exists if isinstance(state, ScheduleState) else state.definition is not None
+    return state.version if exists else 0
+
+
+def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fact, ...]:
+    fact = CommandRejected(
+        tenant=command.tenant,
+        name=command.name,
+        reason=verdict.reason,
+        faults=verdict.faults,
+        position=command.position,
+        rejected_at=context.now,
+        command_id=command.id,
+        command_type=command.type,
+        source=command.source,
+    )
+    body = {"tenant": command.tenant, "name": command.name, "reason": verdict.reason, **verdict.body}
+    # Something that is gone already stays gone: an older word of its source must not bring it back.
+    ordered = command.request.source_version if verdict.reason == "not_found" else None
+    return (fact, *_conclude(command, context, verdict.status, body, verdict.faults, ordered))
+
+
+def _conclude(
+    command: Command,
+    context: Context,
+    status: int,
+    body: Mapping[str, Any],
+    faults: tuple[Fault, ...],
+    source_version: int | None,
+) -> tuple[Fact, ...]:
+    remembered = CommandRemembered(
+        of="job" if isinstance(command.request, JOBS) else "schedule",
+        tenant=command.tenant,
+        name=command.name,
+        source=command.source,
+        command_id=command.id,
+        status=status,
+        body=body,
+        remembered_at=context.now,
+        faults=faults,
+        source_version=source_version,
+    )
+    return (remembered, *_answer(command, status, body, faults))
+
+
+def _answer(command: Command, status: int, body: Mapping[str, Any], faults: tuple[Fault, ...]) -> tuple[Fact, ...]:
+    if command.reply_to is None:
+        return ()
+    return (CommandAnswered(command_id=command.id, reply_to=command.reply_to, status=status, body=body, faults=faults),)

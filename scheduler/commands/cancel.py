@@ -1,0 +1,74 @@
+"""`run.cancel`: the wish is written behind the run, into the same partition, so that it cannot overtake it.
+
+The dispatcher answers what was true when it read it. A run that has its outcome is answered here.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from scheduler import keys, ledger, sweeps
+from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict
+from scheduler.context import Context
+from scheduler.instants import seconds
+from scheduler.state import ScheduleState
+from schemas.commands import Command, RunCancel
+from schemas.facts import RunCancelRequested
+from schemas.faults import Fault
+
+_NOMINAL = "%Y%m%dT%H%M%SZ"
+
+
+def decide(state: ScheduleState, command: Command, request: RunCancel, context: Context) -> Verdict:
+    """Pass it on, or say that it comes too late, or that there is no such run."""
+    run = sweeps.run_row(state, request.run_id)
+    if run is None:
+        return _finished(state, request.run_id) if _was(state, request.run_id) else _unknown(request.run_id)
+    return Forwarded(
+        facts=(
+            RunCancelRequested(
+                tenant=state.tenant,
+                schedule=state.name,
+                run_id=run.run_id,
+                requested_at=context.now,
+                queue=run.job.queue,
+                shard=run.shard,
+                by=request.by,
+                note=request.note,
+                command_id=command.id,
+                source=command.source,
+                reply_to=command.reply_to,
+            ),
+        )
+    )
+
+
+def _was(state: ScheduleState, run_id: str) -> bool:
+    """Whether there was such a run: the ledger says it, behind its reach the decided mark."""
+    last = run_id.rpartition(".")[2]
+    if last.startswith("m-"):
+        return state.rows.get(keys.COMMAND + last[2:].encode()) is not None
+    nominal = _nominal(last)
+    if nominal is None or nominal > state.decided_until or not state.version:
+        return False
+    segment = ledger.look_up(state, nominal)
+    return segment is None or segment.decision == ledger.CREATED
+
+
+def _nominal(last: str) -> int | None:
+    try:
+        return seconds(datetime.strptime(last, _NOMINAL).replace(tzinfo=UTC))
+    except ValueError:
+        return None
+
+
+def _finished(state: ScheduleState, run_id: str) -> Accepted:
+    body = {"tenant": state.tenant, "name": state.name, "run_id": run_id, "state": "already_finished"}
+    return Accepted(body=body)
+
+
+def _unknown(run_id: str) -> Rejected:
+    fault = Fault(
+        pointer="/data/run_id", code="not_found", message=f"there is no run {run_id}", remedy="list the runs there are"
+    )
+    return Rejected(reason="not_found", status=404, faults=(fault,), body={"run_id": run_id})

@@ -1,0 +1,55 @@
+"""`schedule.trigger`: one run now, also of a paused schedule. It neither blocks occurrences nor is blocked by them."""
+
+from __future__ import annotations
+
+from scheduler import overlap, runs
+from scheduler.commands.verdict import Accepted, Rejected, Verdict, not_found
+from scheduler.context import Context
+from scheduler.instants import text
+from scheduler.state import ScheduleState
+from schemas.commands import Command, ScheduleTrigger
+from schemas.faults import Fault
+
+CREATED = 201
+
+
+def decide(state: ScheduleState, command: Command, request: ScheduleTrigger, context: Context) -> Verdict:
+    """A run named after the command; none while another one is open, if that was asked for."""
+    missing = not_found(state)
+    if missing is not None:
+        return missing
+    if request.overlap == "skip" and state.open_runs:
+        return _overlap(state)
+    plan = state.plans[state.phases[-1].version]
+    recipe = runs.recipe_of(plan, state.tenant, context.shared)
+    if recipe is None:
+        return _no_job(str(plan.job_name))
+    run = runs.of_command(state, context, recipe, source=command.source, command_id=command.id, payload=request.payload)
+    body = {
+        "tenant": state.tenant,
+        "name": state.name,
+        "version": run.version,
+        "run_id": run.run_id,
+        "cause": run.cause.value,
+        "created_at": text(run.created_at),
+        "deadline_at": text(run.deadline_at),
+    }
+    return Accepted(facts=(run,), status=CREATED, body=body)
+
+
+def _overlap(state: ScheduleState) -> Rejected:
+    blocker = overlap.blocker(state) or overlap.any_open(state)
+    fault = Fault(
+        pointer="/data/overlap",
+        code="overlap",
+        message=f"{state.open_runs} runs are open, among them {blocker}",
+        remedy="wait for them, or allow overlap",
+    )
+    return Rejected(reason="overlap", status=409, faults=(fault,), body={"blocked_by": blocker})
+
+
+def _no_job(name: str) -> Rejected:
+    fault = Fault(
+        pointer="/data/name", code="no_job", message=f"its job {name!r} is not registered", remedy="put the job first"
+    )
+    return Rejected(reason="no_job", status=409, faults=(fault,))

@@ -1,0 +1,88 @@
+"""How a command is judged, and when it takes effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime
+from typing import Any
+
+from scheduler import timeline
+from scheduler.context import Context
+from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
+from scheduler.state import PHASES_MAX, ScheduleState
+from schemas.commands import Command
+from schemas.facts import Fact
+from schemas.faults import Fault
+from schemas.frozen import frozen
+from schemas.scheduling import MarkMoved
+
+
+@frozen
+class Accepted:
+    """The command holds; `facts` are what it made true, none when it was true already."""
+
+    body: Mapping[str, Any]
+    facts: tuple[Fact, ...] = ()
+    status: int = 200
+
+
+@frozen
+class Rejected:
+    """Nothing of the command took effect."""
+
+    reason: str
+    status: int
+    faults: tuple[Fault, ...]
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@frozen
+class Forwarded:
+    """Someone else answers."""
+
+    facts: tuple[Fact, ...]
+
+
+Verdict = Accepted | Rejected | Forwarded
+
+
+def effective_ms(state: ScheduleState, command: Command, context: Context) -> int:
+    """When the command takes effect: when it was published, however late it is read; never in front of a decision."""
+    published_ms = min(millis(command.appended_at), millis(context.now))
+    return max(state.decided_until * SECOND_MS, state.effective_ms, published_ms)
+
+
+def mark_before(state: ScheduleState, at_ms: int) -> tuple[Fact, ...]:
+    """The mark moves to where a change takes effect, when nothing is due before it: then no phase has to be kept."""
+    until = at_ms // SECOND_MS
+    if not state.phases or until <= state.decided_until or not timeline.quiet_until(state, at_ms):
+        return ()
+    return (MarkMoved(tenant=state.tenant, schedule=state.name, until=from_seconds(until)),)
+
+
+def too_many_changes(state: ScheduleState) -> Rejected | None:
+    """A bound on changes between two decisions."""
+    if len(state.phases) < PHASES_MAX:
+        return None
+    fault = Fault(
+        pointer="",
+        code="too_many_changes",
+        message=f"{PHASES_MAX} changes wait for occurrences before them to be decided",
+        remedy="send it again in a few seconds",
+    )
+    return Rejected(reason="too_many_changes", status=429, faults=(fault,))
+
+
+def not_found(state: ScheduleState) -> Rejected | None:
+    """There is no such schedule."""
+    if state.exists:
+        return None
+    message = f"there is no schedule {state.tenant}/{state.name}"
+    fault = Fault(pointer="/data/name", code="not_found", message=message, remedy="put it first")
+    return Rejected(reason="not_found", status=404, faults=(fault,))
+
+
+def instant(at_ms: int) -> datetime:
+    """For facts."""
+    return from_millis(at_ms)

@@ -1,0 +1,28 @@
+"""What a decision may look at besides the state of its key."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from scheduler.instants import millis
+from scheduler.state import PartitionState
+from schemas.frozen import frozen
+
+
+@frozen
+class Context:
+    """The moment, what the partition shares, and which tz database this is.
+
+    `horizon` is the instant up to which everything the log held has been read: what is due by then is decided, and
+    age is measured against it. `now` is only written down.
+    """
+
+    now: datetime
+    horizon: datetime
+    shared: PartitionState
+    tz_version: str
+
+    @property
+    def horizon_ms(self) -> int:
+        """The horizon in milliseconds."""
+        return millis(self.horizon)

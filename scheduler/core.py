@@ -1,0 +1,174 @@
+"""The scheduler as the runtime knows it: `runtime.machine.Core` over schedules, jobs and what a partition shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from runtime.machine import NEVER, PARTITION, Moment, Output, Reached, Wakeup, Woken
+from runtime.record import Record
+from scheduler import commands, due, evolving, keys, memory, partition, plan, reading, state
+from scheduler.context import Context
+from scheduler.instants import from_millis, millis
+from scheduler.partition import CatalogRead
+from scheduler.reading import OutcomeRead
+from scheduler.routing import Routes
+from scheduler.state import JobState, PartitionState, ScheduleState, State
+from schemas import topics
+from schemas.commands import Command
+from schemas.facts import (
+    CatalogAdopted,
+    CatalogEntry,
+    CommandRejected,
+    Fact,
+    RecoveryFinished,
+    RecoveryStarted,
+    TzAdopted,
+)
+from schemas.internal import CommandAnswered, RunInquired
+from schemas.scheduling import CommandRemembered, HistoryForgotten
+
+if TYPE_CHECKING:
+    from runtime.machine import Rows
+
+OF_PARTITION = (CatalogAdopted, RecoveryStarted, RecoveryFinished, TzAdopted, CommandAnswered, CommandRejected)
+
+
+class SchedulerCore:
+    """The decisions of one scheduler partition. It keeps nothing between calls."""
+
+    role = partition.ROLE
+
+    def __init__(
+        self,
+        layout: topics.Layout,
+        partition_number: int,
+        tz_version: str,
+        *,
+        retention: topics.Retention = topics.Retention(),  # noqa: B008 -- a frozen value
+    ) -> None:
+        self._layout = layout
+        self._partition = partition_number
+        self._tz_version = tz_version
+        self._history_seconds = int(retention.history.total_seconds())
+        self._routes = Routes(layout)
+
+    def read(self, record: Record) -> tuple[bytes, Any] | None:
+        """See `runtime.machine.Core`."""
+        return reading.read(record, self._partition, self._layout)
+
+    def refuse(self, record: Record, faults: Sequence[Any], moment: Moment) -> Sequence[Fact]:
+        """See `runtime.machine.Core`."""
+        return reading.refuse(record, faults, moment)
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def load(self, key: bytes, rows: Rows) -> State:
+        """See `runtime.machine.Core`. Raises `TzVersionTooOld` for a partition that this process must not have."""
+        if key == PARTITION:
+            shared = replace(state.stored(PartitionState, rows), rows=rows)
+            return partition.check_tz(shared, self._partition, self._tz_version)
+        kind, tenant, name = keys.parts(key)
+        if kind == keys.JOBS:
+            return replace(state.stored(JobState, rows), tenant=tenant, name=name, rows=rows)
+        return _with_plans(replace(state.stored(ScheduleState, rows), tenant=tenant, name=name, rows=rows))
+
+    def save(self, key: bytes, state_: State, rows: Rows) -> None:  # noqa: ARG002 -- the port's signature
+        """See `runtime.machine.Core`."""
+        state.save(state_, rows)
+
+    def key_of(self, fact: Fact) -> bytes:
+        """See `runtime.machine.Core`."""
+        match fact:
+            case CatalogEntry(tenant=tenant, name=name):
+                return keys.job(tenant, name)
+            case CommandRemembered() | HistoryForgotten():
+                return keys.job(fact.tenant, fact.name) if fact.of == "job" else keys.schedule(fact.tenant, fact.name)
+            case RunInquired(run=run):
+                return keys.schedule(run.tenant, run.schedule)
+            case _ if isinstance(fact, OF_PARTITION):
+                return PARTITION
+            case _:
+                return keys.schedule(fact.tenant, fact.schedule)  # type: ignore[attr-defined]
+
+    # --- deciding -------------------------------------------------------------------------------------------------
+
+    def decide(self, state_: State, input_: Any, moment: Moment, shared: State) -> Sequence[Fact]:
+        """See `runtime.machine.Core`."""
+        assert isinstance(shared, PartitionState)
+        context = Context(now=moment.now, horizon=moment.read_until, shared=shared, tz_version=self._tz_version)
+        adopted = partition.adopt_tz(shared, self._partition, self._tz_version, moment.now)
+        return (*adopted, *self._decide(state_, input_, context))
+
+    def _decide(self, state_: State, input_: Any, context: Context) -> Sequence[Fact]:
+        match state_, input_:
+            case ScheduleState(), Woken():
+                return due.decide(state_, context, history_seconds=self._history_seconds, partition=self._partition)
+            case ScheduleState(), OutcomeRead(finished=finished, appended_at=appended_at):
+                return due.outcome_read(state_, finished, millis(appended_at))
+            case ScheduleState() | JobState(), Command():
+                return commands.decide(state_, input_, context)
+            case JobState(), Woken():
+                return (memory.forgetting("job", state_.tenant, state_.name, state_.rows, context.horizon_ms),)
+            case PartitionState(), Reached():
+                return partition.reached(state_, input_, context, self._partition)
+            case PartitionState(), CatalogRead():
+                return partition.adopt(state_, input_, context, self._partition)
+        raise AssertionError(f"{type(state_).__name__} does not understand {type(input_).__name__}")
+
+    def evolve(self, state_: State, fact: Fact) -> State:
+        """See `runtime.machine.Core`."""
+        if isinstance(state_, ScheduleState):
+            return evolving.evolve(state_, fact)
+        if isinstance(state_, PartitionState):
+            return partition.evolve(state_, fact)
+        return _JOB_EVOLUTIONS[type(fact)](state_, fact)
+
+    def wakeup(self, state_: State) -> Wakeup:
+        """See `runtime.machine.Core`."""
+        if isinstance(state_, ScheduleState):
+            at_ms = due.wakeup_ms(state_, history_seconds=self._history_seconds)
+        elif isinstance(state_, JobState):
+            at_ms = memory.forget_at_ms(state_.memory)
+        else:
+            at_ms = None
+        return NEVER if at_ms is None else Wakeup(at=from_millis(at_ms))
+
+    def route(self, state_: State, fact: Fact) -> Sequence[Output]:
+        """See `runtime.machine.Core`."""
+        return self._routes.of(state_, fact)
+
+
+def _with_plans(schedule: ScheduleState) -> ScheduleState:
+    """The schedule with the plans of the versions that still decide something, and of the one in force."""
+    if not schedule.version:
+        return schedule
+    hash_key = f"{schedule.tenant}/{schedule.name}"
+    plans = {}
+    for version in range(evolving.oldest_version(schedule), schedule.version + 1):
+        row = schedule.rows.get(evolving.version_row(version))
+        if row is not None:
+            plans[version] = plan.of_version(row, hash_key)
+    return replace(schedule, plans=plans)
+
+
+def _job_entry(job: JobState, fact: CatalogEntry) -> JobState:
+    return replace(job, version=fact.version, definition=fact.definition)
+
+
+def _job_remembered(job: JobState, fact: CommandRemembered) -> JobState:
+    source_version = job.source_version if fact.source_version is None else fact.source_version
+    return replace(job, memory=memory.remember(job.memory, job.rows, fact), source_version=source_version)
+
+
+def _job_forgotten(job: JobState, fact: HistoryForgotten) -> JobState:
+    assert fact.commands_until is not None, "a job keeps no other history"
+    return replace(job, memory=memory.forget(job.memory, job.rows, fact.commands_until))
+
+
+_JOB_EVOLUTIONS: Mapping[type[Fact], Callable[[JobState, Any], JobState]] = {
+    CatalogEntry: _job_entry,
+    CommandRemembered: _job_remembered,
+    HistoryForgotten: _job_forgotten,
+}

@@ -1,0 +1,212 @@
+"""What a schedule does when it is woken: the earliest thing that is due, one at a time.
+
+Outcomes, occurrences, ends of waiting and pauses are taken in the order of their own instants, never in the order in
+which this process came to read them. So the same log leads to the same decisions, in however many batches it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from scheduler import catch_up, ledger, memory, overlap, runs, skipping, sweeps, timeline, waiting
+from scheduler.context import Context
+from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds
+from scheduler.plan import Plan
+from scheduler.state import Held, ScheduleState
+from scheduler.timeline import Due
+from schemas.facts import Cause, Fact, RecoveryStarted, RunFinished, SkipReason
+from schemas.scheduling import HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled
+
+Facts = tuple[Fact, ...]
+Step = Callable[[ScheduleState, Context], Facts]
+
+
+def decide(state: ScheduleState, context: Context, *, history_seconds: int, partition: int) -> Facts:
+    """The facts of one step; none when nothing is due."""
+    if state.cancelling is not None:
+        return sweeps.cancel(state, state.cancelling, context)
+    if waiting.may_go(state):
+        return waiting.release(state, context)
+    horizon_ms = context.horizon_ms
+    instant_ms, step = _earliest(state, horizon_ms, partition)
+    if step is not None and instant_ms <= horizon_ms:
+        return step(state, context)
+    if state.inquiry.at_ms is not None and state.inquiry.at_ms <= horizon_ms:
+        return sweeps.inquire(state, context)
+    return _forget(state, context, history_seconds)
+
+
+def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
+    """The instant of the next step."""
+    if state.cancelling is not None or waiting.may_go(state):
+        return 0
+    due = timeline.next_event_ms(state)
+    if state.held or state.waiting or state.open_runs or state.memory.count or state.segments:
+        ledger_at = ledger.forget_at(state, history_seconds)
+        instants = (
+            due,
+            state.held[0].at_ms if state.held else None,
+            state.waiting.until_ms if state.waiting else None,
+            waiting.dropped_at_ms(state),
+            state.inquiry.at_ms,
+            memory.forget_at_ms(state.memory),
+            None if ledger_at is None else ledger_at * SECOND_MS,
+        )
+        return min((instant for instant in instants if instant is not None), default=None)
+    return due
+
+
+def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: int) -> Facts:
+    """What follows from a run's outcome: it is settled, or held until what was due before it is decided."""
+    run_id = finished.run_id
+    if not sweeps.is_open(state, run_id) or any(held.run_id == run_id for held in state.held):
+        return ()  # settled before, or none of ours
+    nominal = None if finished.nominal_time is None else seconds(finished.nominal_time)
+    held = Held(at_ms=appended_at_ms, run_id=run_id, outcome=finished.outcome, nominal=nominal)
+    if finished.cause is Cause.MANUAL or _frees_nothing(state, appended_at_ms):
+        return (_settled(state, held),)
+    return (
+        OutcomeHeld(
+            tenant=state.tenant,
+            schedule=state.name,
+            run_id=run_id,
+            outcome=finished.outcome,
+            appended_at=from_millis(appended_at_ms),
+            nominal_time=finished.nominal_time,
+        ),
+    )
+
+
+def _frees_nothing(state: ScheduleState, instant_ms: int) -> bool:
+    """Whether no occurrence up to an instant can have been in the way of a run that ended then."""
+    if not any(plan.exclusive for plan in state.plans.values()):
+        return True
+    return not state.held and state.waiting is None and timeline.quiet_until(state, instant_ms)
+
+
+# --- the earliest thing -------------------------------------------------------------------------------------------
+
+
+def _earliest(state: ScheduleState, horizon_ms: int, partition: int) -> tuple[int, Step | None]:
+    """What is due first. Of things at one instant, those that make room come before those that need it."""
+    instant_ms: int = horizon_ms + 1
+    step: Step | None = None
+    if state.held:
+        instant_ms, step = state.held[0].at_ms, _settle
+    if state.waiting is not None:
+        until_ms, dropped_ms = state.waiting.until_ms, waiting.dropped_at_ms(state, horizon_ms)
+        if until_ms is not None and until_ms < instant_ms:
+            instant_ms, step = until_ms, waiting.expire
+        if dropped_ms is not None and dropped_ms < instant_ms:
+            instant_ms, step = dropped_ms, waiting.drop
+    due = timeline.next_due(state)
+    if due is not None and due.nominal * SECOND_MS < instant_ms:
+        first = due
+        instant_ms, step = due.nominal * SECOND_MS, lambda state, context: _occurrence(state, context, first, partition)
+    reading = timeline.next_dropped(state)
+    if reading is not None and reading * SECOND_MS < instant_ms:
+        instant_ms, step = reading * SECOND_MS, lambda state, context: _dropped(state, context, reading)
+    return instant_ms, step
+
+
+def _settle(state: ScheduleState, _context: Context) -> Facts:
+    return (_settled(state, state.held[0]),)
+
+
+def _settled(state: ScheduleState, held: Held) -> RunSettled:
+    return RunSettled(
+        tenant=state.tenant,
+        schedule=state.name,
+        run_id=held.run_id,
+        outcome=held.outcome,
+        appended_at=from_millis(held.at_ms),
+        counted=held.nominal is not None,
+        nominal_time=None if held.nominal is None else from_seconds(held.nominal),
+    )
+
+
+def _dropped(state: ScheduleState, context: Context, at: int) -> Facts:
+    """Readings that a policy left out, said when the clock jumps over them."""
+    due = timeline.next_due(state)
+    assert due is not None, "a reading is left out on the way to the next occurrence"
+    readings = skipping.dropped(state, context, due.phase, state.decided_until, at)
+    return (*readings, _moved(state, at))
+
+
+# --- an occurrence ------------------------------------------------------------------------------------------------
+
+
+def _occurrence(state: ScheduleState, context: Context, due: Due, partition: int) -> Facts:
+    facts = _decided(state, context, due, partition)
+    plan = state.plans[due.phase.version]
+    if plan.drops and not isinstance(facts[0], RecoveryStarted):
+        readings = skipping.dropped(state, context, due.phase, state.decided_until, _last_of(facts[-1], due))
+        facts = (*readings, *facts)
+    if len(state.phases) > 1 and not isinstance(facts[0], RecoveryStarted):
+        facts = (*facts, *_closed(state, _last_of(facts[-1], due)))
+    return facts
+
+
+def _decided(state: ScheduleState, context: Context, due: Due, partition: int) -> Facts:
+    """The one decision on the first occurrence that is due, or on a range that begins with it."""
+    plan = state.plans[due.phase.version]
+    if due.phase.paused:
+        until = seconds(context.horizon) if due.ends is None else min(seconds(context.horizon), due.ends)
+        return (skipping.stretch(state, context, due.nominal, until, due.phase.version, SkipReason.PAUSED),)
+    recovery = context.shared.recovery
+    reference_ms = context.horizon_ms if recovery is None else millis(recovery.to)
+    if reference_ms - due.nominal * SECOND_MS <= plan.grace_ms:
+        return (_live(state, context, due, plan),)
+    if recovery is None:
+        return (_recovery(due, context.horizon, partition),)
+    return catch_up.decide(state, context, recovery, due, plan)
+
+
+def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fact:
+    version = due.phase.version
+    recipe = runs.recipe_of(plan, state.tenant, context.shared)
+    if recipe is None:
+        detail = f"there is no job {plan.job_name}"
+        return skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB, detail=detail)
+    if overlap.blocks(state, plan):
+        return overlap.blocked(state, context, due, plan, Cause.SCHEDULE)
+    return runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE)
+
+
+def _recovery(due: Due, horizon: datetime, partition: int) -> Fact:
+    return RecoveryStarted(role="scheduler", partition=partition, from_=from_seconds(due.nominal), to=horizon)
+
+
+def _last_of(fact: Fact, due: Due) -> int:
+    """The last nominal instant that a decision is about."""
+    span = getattr(fact, "range", None)
+    return due.nominal if span is None else seconds(span.to) - 1
+
+
+def _closed(state: ScheduleState, decided: int) -> Facts:
+    """Phases that are over once this occurrence is decided: the mark moves to where the next one begins."""
+    following = timeline.first_after(state, decided)
+    begun = [p.from_ for p in state.phases if p.from_ > decided and (following is None or p.from_ < following.nominal)]
+    return (_moved(state, begun[-1]),) if begun else ()
+
+
+def _moved(state: ScheduleState, until: int) -> MarkMoved:
+    return MarkMoved(tenant=state.tenant, schedule=state.name, until=from_seconds(until))
+
+
+# --- forgetting ---------------------------------------------------------------------------------------------------
+
+
+def _forget(state: ScheduleState, context: Context, history_seconds: int) -> Facts:
+    horizon_ms = context.horizon_ms
+    at_ms = memory.forget_at_ms(state.memory)
+    if at_ms is not None and at_ms <= horizon_ms:
+        return (memory.forgetting("schedule", state.tenant, state.name, state.rows, horizon_ms),)
+    at = ledger.forget_at(state, history_seconds)
+    if at is not None and at * SECOND_MS <= horizon_ms:
+        until = ledger.forget_until(state, horizon_ms // SECOND_MS - history_seconds)
+        return (
+            HistoryForgotten(of="schedule", tenant=state.tenant, name=state.name, ledger_until=from_seconds(until)),
+        )
+    return ()

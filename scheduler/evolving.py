@@ -1,0 +1,278 @@
+"""What facts make of a schedule's state: one table, from the kind of fact to what it does.
+
+Nothing here looks at a trigger or at the time. A fact says all that matters, so the same facts make the same state
+under any version of the code, of the tz database and of the moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from scheduler import keys, ledger, memory, plan, sweeps
+from scheduler.instants import millis, seconds
+from scheduler.ledger import CREATED, SKIPPED, WAITS
+from scheduler.plan import Version
+from scheduler.state import Cancelling, Held, Phase, ScheduleState, Segment, Sweep, Waiting, changed
+from schemas import codec
+from schemas.facts import (
+    Cause,
+    Fact,
+    OccurrenceDeferred,
+    OccurrenceSkipped,
+    RunCancelRequested,
+    RunCreated,
+    ScheduleAccepted,
+    ScheduleDeleted,
+    SchedulePaused,
+    ScheduleResumed,
+)
+from schemas.internal import RunInquired
+from schemas.scheduling import CommandRemembered, HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled, RunsSwept
+
+
+def evolve(state: ScheduleState, fact: Fact) -> ScheduleState:
+    """The state after a fact; a fact that is not in the table is an error of ours."""
+    return EVOLUTIONS[type(fact)](state, fact)
+
+
+# --- the timeline -------------------------------------------------------------------------------------------------
+
+
+def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
+    version = Version(definition=fact.definition, effective_at=fact.effective_at, tz_version=fact.tz_version)
+    row = codec.dump(version)
+    state.rows.put(version_row(fact.version), row)
+    plans = {**state.plans, fact.version: plan.of_version(row, fact.subject)}
+    phase = Phase(from_ms=millis(fact.effective_at), version=fact.version, paused=state.paused)
+    first = {} if state.phases else {"decided_until": max(state.decided_until, phase.from_)}
+    state = changed(state, plans=plans, version=fact.version, **first)
+    return _with_phase(state, phase)
+
+
+def _paused(state: ScheduleState, fact: SchedulePaused) -> ScheduleState:
+    return _with_phase(state, Phase(from_ms=millis(fact.effective_at), version=state.version, paused=True))
+
+
+def _resumed(state: ScheduleState, fact: ScheduleResumed) -> ScheduleState:
+    return _with_phase(state, Phase(from_ms=millis(fact.effective_at), version=state.version))
+
+
+def _deleted(state: ScheduleState, fact: ScheduleDeleted) -> ScheduleState:
+    if fact.runs == "cancel" and state.open_runs:
+        cancelling = Cancelling(
+            requested_ms=millis(fact.accepted_at), by=fact.by, command_id=fact.command_id, source=fact.source
+        )
+        state = changed(state, cancelling=cancelling)
+    return _with_phase(state, Phase(from_ms=millis(fact.effective_at), version=state.version, deleted=True))
+
+
+def _moved(state: ScheduleState, fact: MarkMoved) -> ScheduleState:
+    return _decided(state, seconds(fact.until))
+
+
+def _with_phase(state: ScheduleState, phase: Phase) -> ScheduleState:
+    return _decided(changed(state, phases=(*state.phases, phase), effective_ms=phase.from_ms), state.decided_until)
+
+
+def _decided(state: ScheduleState, until: int, **fields: Any) -> ScheduleState:
+    """The state with the decided mark at `until`: phases that are over are dropped, and versions nobody needs."""
+    phases = state.phases
+    until = max(until, state.decided_until)
+    while len(phases) > 1 and phases[1].from_ <= until:
+        phases = phases[1:]
+    if phases is not state.phases or len(state.plans) > 1 or phases[0].deleted:
+        return _without_old_versions(changed(state, decided_until=until, phases=phases, **fields))
+    return changed(state, decided_until=until, **fields)
+
+
+def _without_old_versions(state: ScheduleState) -> ScheduleState:
+    first = oldest_version(state)
+    old = [version for version in state.plans if version < first]
+    for version in old:
+        state.rows.delete(version_row(version))
+    return changed(state, plans={v: p for v, p in state.plans.items() if v >= first}) if old else state
+
+
+def oldest_version(state: ScheduleState) -> int:
+    """The oldest version that still decides something."""
+    if state.waiting is not None:
+        return state.waiting.version
+    first = state.phases[0] if state.phases else None
+    if first is None or (first.deleted and len(state.phases) == 1):
+        return state.version + 1
+    return first.version
+
+
+def version_row(version: int) -> bytes:
+    """Where a version stands."""
+    return keys.number(keys.VERSION, version)
+
+
+# --- occurrences --------------------------------------------------------------------------------------------------
+
+
+def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
+    state.rows.put(keys.RUN + fact.run_id.encode(), codec.dump(fact))
+    inquiry = _inquiry_for(state.inquiry, millis(fact.created_at) + sweeps.FIRST_MS)
+    if fact.nominal_time is None or fact.cause is Cause.MANUAL:
+        return changed(state, open_runs=state.open_runs + 1, inquiry=inquiry)
+    counts = {
+        "open_runs": state.open_runs + 1,
+        "active": state.active + 1,
+        "blocker": state.blocker if state.active else fact.run_id,
+        "inquiry": inquiry,
+    }
+    nominal = seconds(fact.nominal_time)
+    if state.waiting is not None and state.waiting.nominal == nominal:
+        return _next_waiting(state, nominal, counts, decision=CREATED)
+    return _entered(state, Segment(from_=nominal, to=nominal, count=1, version=fact.version), **counts)
+
+
+def _skipped(state: ScheduleState, fact: OccurrenceSkipped) -> ScheduleState:
+    if fact.range is not None:
+        first, last, count = seconds(fact.range.from_), seconds(fact.range.to) - 1, fact.range.count
+    elif fact.nominal_time is not None:
+        first = last = seconds(fact.nominal_time)
+        count = 1
+    else:
+        return state  # a local reading that is no occurrence
+    if state.waiting is not None and state.waiting.nominal == first:
+        return _next_waiting(state, first, {}, decision=SKIPPED, reason=fact.reason.value)
+    segment = Segment(
+        from_=first, to=last, count=count, version=fact.version, decision=SKIPPED, reason=fact.reason.value
+    )
+    return _entered(state, segment)
+
+
+def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
+    nominal = seconds(fact.nominal_time)
+    waiting = Waiting(
+        nominal=nominal,
+        version=fact.version,
+        cause=fact.cause,
+        until_ms=None if fact.until is None else millis(fact.until),
+    )
+    first = {"waiting": waiting} if state.waiting is None else {}
+    if state.waiting is not None:
+        state.rows.put(keys.number(keys.WAITING, nominal), codec.dump(waiting))
+    segment = Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS)
+    return _entered(state, segment, waiting_count=state.waiting_count + 1, **first)
+
+
+def _entered(state: ScheduleState, segment: Segment, **fields: Any) -> ScheduleState:
+    """The state with a newly decided occurrence, or a range of them."""
+    segments, spilled_to = ledger.spill(state, ledger.append(state.segments, segment))
+    return _decided(state, segment.to, last_nominal=segment.to, segments=segments, spilled_to=spilled_to, **fields)
+
+
+def _next_waiting(state: ScheduleState, nominal: int, fields: Mapping[str, Any], **fate: str) -> ScheduleState:
+    """The state when the first waiting occurrence has its fate and the one behind it moves up."""
+    rows = state.rows
+    following = None
+    if state.waiting_count > 1:
+        row, value = next(iter(rows.scan(keys.WAITING, keys.end_of(keys.WAITING))))
+        following = codec.load(Waiting, codec.parse(value))
+        rows.delete(row)
+    return _decided(
+        state,
+        state.decided_until,
+        waiting=following,
+        waiting_count=state.waiting_count - 1,
+        segments=ledger.resolve(state.segments, rows, nominal, **fate),
+        **fields,
+    )
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+def _held(state: ScheduleState, fact: OutcomeHeld) -> ScheduleState:
+    held = Held(
+        at_ms=millis(fact.appended_at),
+        run_id=fact.run_id,
+        outcome=fact.outcome,
+        nominal=None if fact.nominal_time is None else seconds(fact.nominal_time),
+    )
+    return changed(state, held=(*state.held, held))
+
+
+def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
+    state.rows.delete(keys.RUN + fact.run_id.encode())
+    open_runs = state.open_runs - 1
+    fields: dict[str, Any] = {"open_runs": open_runs}
+    if open_runs == 0:
+        fields |= {"inquiry": Sweep(), "cancelling": None}
+    if state.held:
+        fields["held"] = tuple(held for held in state.held if held.run_id != fact.run_id)
+    if fact.counted and fact.nominal_time is not None:
+        fields["active"] = state.active - 1
+        fields["blocker"] = "" if state.blocker == fact.run_id else state.blocker
+        nominal = seconds(fact.nominal_time)
+        fields["segments"] = ledger.resolve(state.segments, state.rows, nominal, outcome=fact.outcome.value)
+    # What is due did not change, so what was computed about it is kept.
+    return replace(state, **fields)
+
+
+def _swept(state: ScheduleState, fact: RunsSwept) -> ScheduleState:
+    if fact.purpose == "cancel":
+        assert state.cancelling is not None, "a walk that nobody began"
+        return changed(state, cancelling=None if fact.done else replace(state.cancelling, cursor=fact.up_to))
+    soonest = _sooner(state.inquiry.soonest_ms, None if fact.next_at is None else millis(fact.next_at))
+    if fact.done:
+        return changed(state, inquiry=Sweep(at_ms=soonest))
+    return changed(state, inquiry=replace(state.inquiry, cursor=fact.up_to, soonest_ms=soonest))
+
+
+def _inquiry_for(inquiry: Sweep, first_ms: int) -> Sweep:
+    """The walk with another run to ask after; a walk that is under way may be past the run's place already."""
+    if inquiry.cursor:
+        return replace(inquiry, soonest_ms=_sooner(inquiry.soonest_ms, first_ms))
+    if inquiry.at_ms is not None and inquiry.at_ms <= first_ms:
+        return inquiry
+    return Sweep(at_ms=first_ms)
+
+
+def _sooner(one: int | None, other: int | None) -> int | None:
+    return min((instant for instant in (one, other) if instant is not None), default=None)
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+def _remembered(state: ScheduleState, fact: CommandRemembered) -> ScheduleState:
+    source_version = state.source_version if fact.source_version is None else fact.source_version
+    return replace(state, memory=memory.remember(state.memory, state.rows, fact), source_version=source_version)
+
+
+def _forgotten(state: ScheduleState, fact: HistoryForgotten) -> ScheduleState:
+    if fact.commands_until is not None:
+        state = replace(state, memory=memory.forget(state.memory, state.rows, fact.commands_until))
+    if fact.ledger_until is not None:
+        segments, spilled_to = ledger.forget(state, seconds(fact.ledger_until))
+        state = replace(state, segments=segments, spilled_to=spilled_to)
+    return state
+
+
+def _unchanged(state: ScheduleState, _fact: RunInquired | RunCancelRequested) -> ScheduleState:
+    return state
+
+
+EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] = {
+    ScheduleAccepted: _accepted,
+    SchedulePaused: _paused,
+    ScheduleResumed: _resumed,
+    ScheduleDeleted: _deleted,
+    MarkMoved: _moved,
+    RunCreated: _created,
+    OccurrenceSkipped: _skipped,
+    OccurrenceDeferred: _deferred,
+    OutcomeHeld: _held,
+    RunSettled: _settled,
+    RunsSwept: _swept,
+    RunInquired: _unchanged,
+    RunCancelRequested: _unchanged,
+    CommandRemembered: _remembered,
+    HistoryForgotten: _forgotten,
+}

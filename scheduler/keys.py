@@ -1,0 +1,41 @@
+"""What names a state and its rows: keys of a partition, rows of a key."""
+
+from __future__ import annotations
+
+# A key's rows, in byte order:
+MAIN = b"s"  # the state itself
+COMMAND = b"c/"  # + digest                    a command that was answered
+COMMAND_AT = b"d/"  # + instant, digest        the same, by age
+JOB = b"j/"  # + tenant/name (PARTITION)       an adopted job
+LEDGER = b"l/"  # + first nominal              older segments of the ledger
+RUN = b"r/"  # + run id                        a run without an outcome, whole
+VERSION = b"v/"  # + version                   a definition that still decides occurrences
+WAITING = b"w/"  # + nominal                   an occurrence that waits behind the first one
+
+SCHEDULES, JOBS = "s", "j"
+
+
+def schedule(tenant: str, name: str) -> bytes:
+    """The key of a schedule."""
+    return f"{SCHEDULES}/{tenant}/{name}".encode()
+
+
+def job(tenant: str, name: str) -> bytes:
+    """The key of a registered job at its owner."""
+    return f"{JOBS}/{tenant}/{name}".encode()
+
+
+def parts(key: bytes) -> tuple[str, str, str]:
+    """Kind, tenant and name of a key."""
+    kind, tenant, name = key.decode().split("/")
+    return kind, tenant, name
+
+
+def number(row: bytes, value: int) -> bytes:
+    """A row named by a number; they sort as the numbers do."""
+    return row + value.to_bytes(8, "big")
+
+
+def end_of(row: bytes) -> bytes:
+    """The first name behind all that begin with `row`."""
+    return row[:-1] + bytes((row[-1] + 1,))

@@ -1,0 +1,140 @@
+"""What became of each occurrence, run-length coded.
+
+Neighbours that fared alike share a segment; a run without an outcome has one of its own, so that its outcome finds it
+without counting. The latest segments stand in the state, older ones in chunks of rows named by their first nominal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from scheduler import keys
+from scheduler.instants import DAY_SECONDS
+from scheduler.state import ScheduleState, Segment
+from schemas import codec
+from schemas.frozen import frozen
+
+if TYPE_CHECKING:
+    from runtime.machine import Rows
+
+CREATED, SKIPPED, WAITS = "created", "skipped", "waiting"
+INLINE_MAX = 16  # a kilobyte: each decision writes them again
+CHUNK_SEGMENTS = 8  # written once, when they leave the state
+FORGOTTEN_CHUNKS_MAX = 64  # in one step
+SLACK_SECONDS = DAY_SECONDS  # one step of forgetting a day, not one a segment
+
+Segments = tuple[Segment, ...]
+
+
+@frozen
+class Chunk:
+    """Neighbouring segments that left the state together."""
+
+    segments: Segments
+
+
+def append(segments: Segments, segment: Segment) -> Segments:
+    """The ledger with a newer segment."""
+    if segments:
+        joined = _joined(segments[-1], segment)
+        if joined is not None:
+            return (*segments[:-1], joined)
+    return (*segments, segment)
+
+
+def resolve(segments: Segments, rows: Rows, nominal: int, **fate: str) -> Segments:
+    """The ledger after an open entry, a run without outcome or a waiting occurrence, got its fate."""
+    for index in range(len(segments) - 1, -1, -1):
+        if segments[index].from_ == nominal:
+            return _resolved(segments, index, fate)
+        if segments[index].from_ < nominal:
+            break
+    _resolve_in_rows(rows, nominal, fate)
+    return segments
+
+
+def spill(state: ScheduleState, segments: Segments) -> tuple[Segments, int | None]:
+    """The segments that stay in the state, and up to where the oldest chunk reaches."""
+    if len(segments) <= INLINE_MAX:
+        return segments, state.spilled_to
+    old, kept = segments[:CHUNK_SEGMENTS], segments[CHUNK_SEGMENTS:]
+    state.rows.put(keys.number(keys.LEDGER, old[0].from_), codec.dump(Chunk(segments=old)))
+    return kept, old[-1].to if state.spilled_to is None else state.spilled_to
+
+
+def look_up(state: ScheduleState, nominal: int) -> Segment | None:
+    """What became of an occurrence, as far back as the ledger goes."""
+    chunk = _chunk_at(state.rows, nominal)
+    older = () if chunk is None else chunk[1].segments
+    return next((s for s in (*older, *state.segments) if s.from_ <= nominal <= s.to), None)
+
+
+def forget_at(state: ScheduleState, kept_seconds: int) -> int | None:
+    """When the next step of forgetting is due: what stands in the state is small and goes only with its schedule."""
+    if state.spilled_to is not None:
+        return state.spilled_to + kept_seconds + SLACK_SECONDS
+    if state.segments and not state.exists:
+        return state.segments[-1].to + kept_seconds + SLACK_SECONDS
+    return None
+
+
+def forget_until(state: ScheduleState, until: int) -> int:
+    """Up to where one step forgets: chunks that end before it."""
+    page = list(islice(state.rows.scan(keys.LEDGER, keys.end_of(keys.LEDGER)), FORGOTTEN_CHUNKS_MAX))
+    return min(until, _chunk(page[-1][1]).segments[-1].to + 1) if len(page) == FORGOTTEN_CHUNKS_MAX else until
+
+
+def forget(state: ScheduleState, until: int) -> tuple[Segments, int | None]:
+    """Remove chunks that end before an instant; and, of a schedule that is gone, what stands in the state."""
+    rows, spilled_to = state.rows, None
+    for row, value in list(rows.scan(keys.LEDGER, keys.number(keys.LEDGER, until))):
+        last = _chunk(value).segments[-1]
+        if last.to >= until:
+            spilled_to = last.to
+            break
+        rows.delete(row)
+    else:
+        left = next(iter(rows.scan(keys.number(keys.LEDGER, until), keys.end_of(keys.LEDGER))), None)
+        spilled_to = None if left is None else _chunk(left[1]).segments[-1].to
+    kept = state.segments if state.exists else tuple(s for s in state.segments if s.to >= until)
+    return kept, spilled_to
+
+
+def _resolved(segments: Segments, index: int, fate: dict[str, str]) -> Segments:
+    """The segments with a fate at `index`, joined with what now is alike on either side."""
+    before, after = segments[:index], segments[index + 1 :]
+    result = append(before, replace(segments[index], **fate))  # type: ignore[arg-type]
+    return append(result, after[0]) + after[1:] if after else result
+
+
+def _joined(older: Segment, newer: Segment) -> Segment | None:
+    alike = (
+        older.decision == newer.decision
+        and older.outcome == newer.outcome
+        and older.version == newer.version
+        and older.reason == newer.reason
+        and (newer.outcome or newer.decision == SKIPPED)
+    )
+    return replace(older, to=newer.to, count=older.count + newer.count) if alike else None
+
+
+def _resolve_in_rows(rows: Rows, nominal: int, fate: dict[str, str]) -> None:
+    found = _chunk_at(rows, nominal)
+    if found is None:
+        return  # older than the ledger
+    row, chunk = found
+    for index, segment in enumerate(chunk.segments):
+        if segment.from_ == nominal:
+            rows.put(row, codec.dump(Chunk(segments=_resolved(chunk.segments, index, fate))))
+
+
+def _chunk_at(rows: Rows, nominal: int) -> tuple[bytes, Chunk] | None:
+    """The chunk that an occurrence would stand in."""
+    found = next(iter(rows.scan(keys.LEDGER, keys.number(keys.LEDGER, nominal + 1), reverse=True)), None)
+    return None if found is None else (found[0], _chunk(found[1]))
+
+
+def _chunk(value: bytes) -> Chunk:
+    return codec.load(Chunk, codec.parse(value))

@@ -1,0 +1,110 @@
+"""What happens to an occurrence while runs of its schedule are active.
+
+    allow_all    it has its run
+    skip         skipped at once, or a little later: a run that overran by little makes the next one late, not lost
+    buffer_one   it waits for the run to end; while one waits, others are skipped
+
+"A little" is the schedule's grace, since what starts within its grace is late and not missed; and at most a quarter of
+the way to the next occurrence, or `skip` would turn into back-to-back runs on short intervals.
+
+`catch_up: all` promises a run for every occurrence within its window. Together with a policy that forbids overlap that
+can only mean one after another: whatever comes in the way of a run waits, in order, up to the window's end.
+So does what is caught up after an outage, under any policy: it is late as it is, and bound to no instant any more.
+
+Manual runs neither block nor are blocked.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from scheduler import keys, skipping
+from scheduler.context import Context
+from scheduler.instants import SECOND_MS, from_millis, from_seconds
+from scheduler.plan import Plan
+from scheduler.state import ScheduleState
+from scheduler.timeline import Due
+from schemas.facts import Cause, DeferReason, Fact, OccurrenceDeferred, SkipReason
+
+LATE_SHARE = 4  # the part of an interval, one fourth, that an occurrence may be late by because a run overran
+
+
+class Room(NamedTuple):
+    """How many may wait, and until when this one may."""
+
+    places: int
+    until_ms: int | None
+
+
+def has_room(state: ScheduleState, plan: Plan) -> bool:
+    """Whether another run may be active."""
+    return not plan.exclusive or state.active < plan.overlap_limit
+
+
+def blocks(state: ScheduleState, plan: Plan) -> bool:
+    """Whether an occurrence has to wait: for a run, or behind those that wait already."""
+    return plan.exclusive and (state.active >= plan.overlap_limit or state.waiting_count > 0)
+
+
+def blocked(state: ScheduleState, context: Context, due: Due, plan: Plan, cause: Cause) -> Fact:
+    """What becomes of an occurrence that is in the way of a run: it waits, or it is skipped."""
+    room = _room(plan, due.nominal, cause)
+    if state.waiting_count >= room.places or _is_hopeless(state, context, room):
+        return overlapped(state, context, due.nominal, due.phase.version)
+    return OccurrenceDeferred(
+        tenant=state.tenant,
+        schedule=state.name,
+        version=due.phase.version,
+        nominal_time=from_seconds(due.nominal),
+        reason=DeferReason.BUFFERED,
+        decided_at=context.now,
+        until=None if room.until_ms is None else from_millis(room.until_ms),
+        blocked_by=blocker(state),
+        cause=cause,
+    )
+
+
+def overlapped(state: ScheduleState, context: Context, nominal: int, version: int) -> Fact:
+    """Skipped because of a run, which is named."""
+    return skipping.one(state, context, nominal, version, SkipReason.OVERLAP, blocked_by=blocker(state))
+
+
+def blocker(state: ScheduleState) -> str | None:
+    """The oldest run that stands in the way."""
+    if state.blocker or state.active == 0:
+        return state.blocker or None
+    # Runs of occurrences sort by their nominal instants and before manual ones.
+    for row, _ in state.rows.scan(keys.RUN, keys.end_of(keys.RUN)):
+        return row[len(keys.RUN) :].decode()
+    return None
+
+
+def _room(plan: Plan, nominal: int, cause: Cause) -> Room:
+    nominal_ms = nominal * SECOND_MS
+    if plan.catch_up == "all":
+        return Room(plan.catch_up_limit, nominal_ms + plan.window_ms)
+    if cause is Cause.CATCH_UP:
+        return Room(1, nominal_ms + plan.window_ms)
+    if plan.overlap == "buffer_one":
+        return Room(1, None)
+    return Room(1, nominal_ms + _late_ms(plan, nominal))
+
+
+def _late_ms(plan: Plan, nominal: int) -> int:
+    following = plan.trigger.next_after(nominal)
+    if following is None:
+        return plan.grace_ms
+    return min(plan.grace_ms, (following - nominal) * SECOND_MS // LATE_SHARE)
+
+
+def _is_hopeless(state: ScheduleState, context: Context, room: Room) -> bool:
+    """Whether its time to wait is over already, and no outcome that is known ends the waiting before."""
+    if room.until_ms is None or room.until_ms > context.horizon_ms:
+        return False
+    return not state.held or state.held[0].at_ms > room.until_ms
+
+
+def any_open(state: ScheduleState) -> str | None:
+    """Some open run, for an answer."""
+    row = next(iter(state.rows.scan(keys.RUN, keys.end_of(keys.RUN))), None)
+    return None if row is None else row[0][len(keys.RUN) :].decode()

@@ -1,0 +1,97 @@
+"""What all keys of a partition share: adopted jobs, the recovery that is under way, the tz database it decides with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from runtime.machine import Reached
+from scheduler import keys
+from scheduler.context import Context
+from scheduler.plan import AdoptedJob
+from scheduler.state import PartitionState, Recovery
+from schemas import codec
+from schemas.facts import CatalogAdopted, CatalogEntry, Fact, RecoveryFinished, RecoveryStarted, TzAdopted
+from schemas.frozen import frozen
+
+ROLE = "scheduler"
+
+
+class TzVersionTooOld(Exception):
+    """Our tz database is older than the one the partition was decided with: we must not decide here."""
+
+    def __init__(self, partition: int, *, adopted: str, here: str) -> None:
+        super().__init__(
+            f"scheduler partition {partition} follows tz database {adopted}, this process has {here}: "
+            f"install tzdata {adopted} or newer here"
+        )
+        self.wanted = adopted
+
+
+@frozen
+class CatalogRead:
+    """A record of the catalog, as an input of the partition."""
+
+    entry: CatalogEntry
+    offset: int
+
+
+def adopt_tz(state: PartitionState, partition: int, version: str, now: datetime) -> tuple[Fact, ...]:
+    """The partition follows this process's tz database from now on, when that is another one than before."""
+    if state.tz_version == version:
+        return ()
+    fact = TzAdopted(role=ROLE, partition=partition, version=version, adopted_at=now, previous=state.tz_version or None)
+    return (fact,)
+
+
+def check_tz(state: PartitionState, partition: int, version: str) -> PartitionState:
+    """Versions such as 2026f sort as they were published."""
+    if state.tz_version > version:
+        raise TzVersionTooOld(partition, adopted=state.tz_version, here=version)
+    return state
+
+
+def reached(state: PartitionState, input_: Reached, context: Context, partition: int) -> tuple[Fact, ...]:
+    """The recovery is over when everything up to its end is decided."""
+    recovery = state.recovery
+    if recovery is None or input_.until < recovery.to:
+        return ()
+    fact = RecoveryFinished(
+        role=ROLE, partition=partition, from_=recovery.from_, to=recovery.to, finished_at=context.now
+    )
+    return (fact,)
+
+
+def adopt(state: PartitionState, input_: CatalogRead, context: Context, partition: int) -> tuple[Fact, ...]:
+    """The partition uses what the catalog says from now on; known records and other kinds are left alone."""
+    if input_.offset <= state.catalog_offset or input_.entry.kind != "job":
+        return ()
+    fact = CatalogAdopted(
+        role=ROLE, partition=partition, offset=input_.offset, adopted_at=context.now, entries=(input_.entry,)
+    )
+    return (fact,)
+
+
+def evolve(state: PartitionState, fact: Fact) -> PartitionState:
+    """The state after a fact. Facts that no key keeps (answers, refusals) pass through here unchanged."""
+    match fact:
+        case RecoveryStarted():
+            return replace(state, recovery=Recovery(from_=fact.from_, to=fact.to))
+        case RecoveryFinished():
+            return replace(state, recovery=None)
+        case TzAdopted():
+            return replace(state, tz_version=fact.version)
+        case CatalogAdopted():
+            for entry in fact.entries:
+                _adopt_row(state, entry)
+            return replace(state, catalog_offset=fact.offset)
+        case _:
+            return state
+
+
+def _adopt_row(state: PartitionState, entry: CatalogEntry) -> None:
+    row = keys.JOB + f"{entry.tenant}/{entry.name}".encode()
+    if entry.definition is None:
+        state.rows.delete(row)
+    else:
+        state.rows.put(row, codec.dump(AdoptedJob(version=entry.version, definition=entry.definition)))

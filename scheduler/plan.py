@@ -1,0 +1,159 @@
+"""A definition made ready for deciding: trigger, policies and job recipe, compiled once, shared by equal versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from scheduler import occurrences, templates
+from scheduler.instants import SECOND_MS, from_seconds, seconds, text
+from schemas import codec, definitions, durations
+from schemas.facts import JobSnapshot, RetryPolicy
+from schemas.frozen import frozen
+
+PLANS_MAX = 8_192  # distinct versions at hand: some 30 MB; a miss costs a fifth of a millisecond
+JOBS_MAX = 4_096  # distinct versions of registered jobs at hand
+GRACE_MIN_MS = SECOND_MS  # a decision comes some milliseconds after its instant; below this, nothing is ever on time
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@frozen
+class Version:
+    """A version of a schedule as stored."""
+
+    definition: Mapping[str, Any]
+    effective_at: datetime
+    tz_version: str
+
+
+@frozen
+class AdoptedJob:
+    """A registered job as a partition uses it."""
+
+    version: int
+    definition: Mapping[str, Any]
+
+
+@frozen
+class JobRecipe:
+    """What a run's snapshot of the job is made from. `render` fills a payload that differs from run to run."""
+
+    snapshot: JobSnapshot
+    render: templates.Render | None = None
+
+
+@frozen
+class Plan:
+    """What a version of a schedule does. `drops`: its policies may leave out local readings."""
+
+    trigger: occurrences.Trigger
+    zone: occurrences.Zone
+    rule: str
+    grace_ms: int
+    catch_up: str
+    window_ms: int
+    catch_up_limit: int
+    overlap: str
+    overlap_limit: int
+    labels: Mapping[str, str]
+    job_name: str | None
+    recipe: JobRecipe | None
+    drops: bool
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether active runs can stand in an occurrence's way."""
+        return self.overlap != "allow_all"
+
+
+@lru_cache(maxsize=PLANS_MAX)
+def of_version(row: bytes, hash_key: str) -> Plan:
+    """The plan of a stored version. It was checked when it was accepted."""
+    version = codec.load(Version, codec.parse(row))
+    return of_schedule(definitions.Schedule.model_validate(version.definition), hash_key)
+
+
+def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | None = None) -> Plan:
+    """The plan of a definition; `CronError` or `ZoneError` when its trigger cannot be meant."""
+    assert schedule.trigger is not None, "a schedule without a trigger is refused at the door"
+    trigger = trigger_of(schedule.trigger, hash_key, anchor=anchor)
+    inline = schedule.job if isinstance(schedule.job, definitions.Job) else None
+    return Plan(
+        trigger=trigger,
+        zone=occurrences.zone(schedule.trigger.timezone),
+        rule=_rule(schedule.trigger, trigger),
+        grace_ms=max(GRACE_MIN_MS, schedule.grace // MILLISECOND),
+        catch_up=schedule.catch_up.policy,
+        window_ms=schedule.catch_up.window // MILLISECOND,
+        catch_up_limit=schedule.catch_up.limit,
+        overlap=schedule.overlap.policy,
+        overlap_limit=schedule.overlap.limit,
+        labels=schedule.labels,
+        job_name=schedule.job if isinstance(schedule.job, str) else None,
+        recipe=None if inline is None else recipe(inline),
+        drops=_drops(trigger),
+    )
+
+
+def trigger_of(
+    trigger: definitions.Trigger, hash_key: str, *, anchor: int | None = None
+) -> occurrences.CronTrigger | occurrences.EveryTrigger | occurrences.AtTrigger:
+    """The trigger that a definition's words mean. `anchor` stands in for one that is not given."""
+    if trigger.every is not None:
+        given = anchor if trigger.anchor is None else seconds(trigger.anchor)
+        assert given is not None, "an accepted interval has an anchor"
+        return occurrences.EveryTrigger(trigger.every // timedelta(seconds=1), given)
+    if trigger.at is not None:
+        return occurrences.AtTrigger(tuple(seconds(instant) for instant in trigger.at))
+    assert isinstance(trigger.cron, str), "one trigger kind is given"
+    expression = occurrences.parse(trigger.cron, dialect=trigger.dialect, day_rule=trigger.day_rule, hash_key=hash_key)
+    zone = occurrences.zone(trigger.timezone)
+    return occurrences.CronTrigger(expression, zone, trigger.gap_policy, trigger.fold_policy)
+
+
+def recipe(job: definitions.Job, *, name: str | None = None, version: int | None = None) -> JobRecipe:
+    """What runs of a job carry."""
+    document = definitions.normal_form(job)
+    retry = RetryPolicy(
+        max_attempts=job.retry.max_attempts, initial=job.retry.initial, factor=job.retry.factor, max=job.retry.max,
+        jitter=job.retry.jitter, never_on=job.retry.never_on,
+    )  # fmt: skip
+    snapshot = JobSnapshot(
+        queue=job.queue, target=document["target"], payload=job.payload, priority=job.priority, timeout=job.timeout,
+        deadline=job.deadline, lease=job.lease, retry=retry, name=name, version=version,
+    )  # fmt: skip
+    return JobRecipe(snapshot=snapshot, render=templates.compiled(job.payload))
+
+
+@lru_cache(maxsize=JOBS_MAX)
+def adopted_recipe(row: bytes, name: str) -> JobRecipe:
+    """The recipe of a registered job as adopted."""
+    adopted = codec.load(AdoptedJob, codec.parse(row))
+    return recipe(definitions.Job.model_validate(adopted.definition), name=name, version=adopted.version)
+
+
+def with_payload(snapshot: JobSnapshot, payload: Mapping[str, Any]) -> JobSnapshot:
+    """The job with another payload."""
+    return replace(snapshot, payload=payload)
+
+
+def _drops(trigger: occurrences.Trigger) -> bool:
+    """Whether a policy can ever leave something out: only for fixed times, on clocks that are moved."""
+    if not isinstance(trigger, occurrences.CronTrigger) or not trigger.expression.fixed_time:
+        return False
+    return len(trigger.zone.near.segments) > 1
+
+
+def _rule(words: definitions.Trigger, trigger: occurrences.Trigger) -> str:
+    """The trigger as every decision quotes it: short, and enough to see why then."""
+    match trigger:
+        case occurrences.CronTrigger(expression=expression, zone=zone):
+            return f"cron {expression} {zone.name}"
+        case occurrences.EveryTrigger(anchor=anchor):
+            return f"every {durations.render(words.every or timedelta())} from {text(from_seconds(anchor))}"
+        case _:
+            return "at"

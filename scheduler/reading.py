@@ -1,0 +1,149 @@
+"""Records in, inputs out; and what is said about a record that cannot be one."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from runtime.machine import PARTITION, Moment
+from runtime.record import REPLY_HEADER, Record
+from scheduler import commands, keys
+from scheduler.partition import CatalogRead
+from schemas import codec, identity, topics
+from schemas.codec import Envelope
+from schemas.commands import EVERYONE, Command, read_request
+from schemas.facts import CatalogEntry, CommandRejected, Fact, Position, RunFinished
+from schemas.faults import Fault, Refused
+from schemas.frozen import frozen
+from schemas.internal import CommandAnswered
+
+RAW_BYTES_MAX = 1024  # of an unreadable record, kept for whoever has to find its publisher
+NAME_CHARACTERS_MAX = identity.NAME_LENGTH_MAX
+UNKNOWN = "_"
+STATUS = {"wrong_partition": 421, "unknown_type": 400, "not_json": 400, "not_an_event": 400}
+INVALID = 422
+
+
+@frozen
+class OutcomeRead:
+    """A run's outcome, and when it was appended to the log: from then on the run is not active any more."""
+
+    finished: RunFinished
+    appended_at: datetime
+
+
+Input = Command | OutcomeRead | CatalogRead
+
+
+def read(record: Record, partition: int, layout: topics.Layout) -> tuple[bytes, Input] | None:
+    """The key and the input of a record; None when it is not for us; `Refused` when it is poison."""
+    if record.topic == topics.CATALOG:
+        return _catalog(record)
+    if record.topic == topics.RUN_OUTCOMES:
+        return _outcome(record)
+    command = _command(record)
+    right = identity.partition_of(f"{command.tenant}/{command.name}", layout.schedule)
+    if right != partition:
+        message = f"{command.tenant}/{command.name} belongs to partition {right}, this is {partition}"
+        remedy = "choose the partition by murmur2 of tenant/name, as Java producers do"
+        raise Refused(Fault(pointer="", code="wrong_partition", message=message, remedy=remedy))
+    return commands.key_of(command), command
+
+
+def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[Fact]:
+    """A rejection that says where the record stood, and an answer when one was asked for."""
+    envelope = _envelope_of(record)
+    tenant, name = _named(envelope)
+    reason = _reason(faults)
+    rejected = CommandRejected(
+        tenant=tenant,
+        name=name,
+        reason=reason,
+        faults=tuple(faults),
+        position=_position(record),
+        rejected_at=moment.now,
+        command_id="" if envelope is None else envelope.id,
+        command_type="" if envelope is None else envelope.type,
+        source="" if envelope is None else envelope.source,
+        raw=base64.b64encode((record.value or b"")[:RAW_BYTES_MAX]).decode() if envelope is None else None,
+    )
+    reply_to = _reply_to(record)
+    if reply_to is None or envelope is None:
+        return (rejected,)
+    body = {"tenant": tenant, "name": name, "reason": reason}
+    status = STATUS.get(reason, INVALID)
+    answered = CommandAnswered(
+        command_id=envelope.id, reply_to=reply_to, status=status, body=body, faults=tuple(faults)
+    )
+    return (rejected, answered)
+
+
+def _command(record: Record) -> Command:
+    envelope = codec.read_envelope(record.value, record.headers)
+    request = read_request(envelope)
+    for field, value in (("tenant", request.tenant), ("name", request.name)):
+        if value == EVERYONE:
+            message = f"a schedule, job or run has a {field}"
+            raise Refused(Fault(pointer=f"/data/{field}", code="name", message=message, remedy="name it"))
+    if envelope.subject not in ("", f"{request.tenant}/{request.name}"):
+        message = f"is not what the data names, {request.tenant}/{request.name}"
+        remedy = "write tenant/name of the data, or leave the subject out"
+        raise Refused(Fault(pointer="/subject", code="subject_mismatch", message=message, remedy=remedy))
+    return Command(
+        id=envelope.id,
+        source=envelope.source,
+        type=envelope.type,
+        request=request,
+        position=_position(record),
+        appended_at=record.appended_at,
+        reply_to=_reply_to(record),
+    )
+
+
+def _outcome(record: Record) -> tuple[bytes, OutcomeRead] | None:
+    fact = codec.decode(codec.read_envelope(record.value, record.headers))
+    if not isinstance(fact, RunFinished):
+        return None
+    return keys.schedule(fact.tenant, fact.schedule), OutcomeRead(finished=fact, appended_at=record.appended_at)
+
+
+def _catalog(record: Record) -> tuple[bytes, CatalogRead] | None:
+    if record.value is None:
+        return None  # a tombstone: the entry that it removes said already that there is nothing
+    fact = codec.read_fact(record.value)
+    if not isinstance(fact, CatalogEntry):
+        return None
+    return PARTITION, CatalogRead(entry=fact, offset=record.offset)
+
+
+def _envelope_of(record: Record) -> Envelope | None:
+    try:
+        return codec.read_envelope(record.value, record.headers)
+    except Refused:
+        return None
+
+
+def _named(envelope: Envelope | None) -> tuple[str, str]:
+    data: Any = None if envelope is None else envelope.data
+    values = [data.get(field) if isinstance(data, dict) else None for field in ("tenant", "name")]
+    tenant, name = (value if isinstance(value, str) and identity.is_name(value) else UNKNOWN for value in values)
+    return tenant, name
+
+
+def _reason(faults: Sequence[Fault]) -> str:
+    """The word that programs branch on: a fault of the whole record says it, faults of its fields are `invalid`."""
+    own = {"not_supported", "subject_mismatch", *STATUS}
+    return next((fault.code for fault in faults if fault.code in own), "invalid")
+
+
+def _position(record: Record) -> Position:
+    return Position(topic=record.topic, partition=record.partition, offset=record.offset)
+
+
+def _reply_to(record: Record) -> int | None:
+    text = record.header(REPLY_HEADER)
+    if text is None or not text.isdigit() or len(text) > 3 or int(text) >= topics.REPLY_PARTITIONS:  # noqa: PLR2004
+        return None
+    return int(text)

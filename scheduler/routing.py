@@ -1,0 +1,157 @@
+"""Where a fact is published: one table, from the kind of fact to its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from runtime.machine import Output
+from scheduler.evolving import version_row
+from scheduler.plan import Version
+from scheduler.state import ScheduleState, State
+from schemas import codec, identity, topics
+from schemas.facts import (
+    CatalogAdopted,
+    CatalogEntry,
+    CommandRejected,
+    Fact,
+    OccurrenceDeferred,
+    OccurrenceSkipped,
+    RecoveryFinished,
+    RecoveryStarted,
+    RunCancelRequested,
+    RunCreated,
+    ScheduleAccepted,
+    ScheduleDeleted,
+    SchedulePaused,
+    ScheduleResumed,
+    TzAdopted,
+)
+from schemas.internal import CommandAnswered, RunInquired, ScheduleCurrent, ScheduleVersion
+
+Outputs = tuple[Output, ...]
+
+
+class Routes:
+    """Routes of one cluster layout."""
+
+    def __init__(self, layout: topics.Layout) -> None:
+        self._layout = layout
+
+    def of(self, state: State, fact: Fact) -> Sequence[Output]:
+        """The outputs of a fact, given the state before it; none for facts of our own state."""
+        route = _ROUTES.get(type(fact))
+        return () if route is None else route(self, state, fact)
+
+    def event(self, _state: State, fact: Fact) -> Outputs:
+        """Into the story of its schedule or partition."""
+        return (_event(fact),)
+
+    def run(self, _state: State, fact: RunCreated) -> Outputs:
+        """To its dispatcher, and into the story."""
+        return (self._to_shard(fact, fact, fact.job.queue, fact.shard), _event(fact))
+
+    def inquiry(self, _state: State, fact: RunInquired) -> Outputs:
+        """Behind the run."""
+        return (self._to_shard(fact, fact.run, fact.run.job.queue, fact.run.shard),)
+
+    def cancel(self, _state: State, fact: RunCancelRequested) -> Outputs:
+        """Behind the run, and into the story."""
+        return (self._to_shard(fact, fact, fact.queue, fact.shard), _event(fact))
+
+    def accepted(self, state: ScheduleState, fact: ScheduleAccepted) -> Outputs:
+        """The version begins, the one before it ends."""
+        version = ScheduleVersion(
+            tenant=fact.tenant, schedule=fact.schedule, version=fact.version, definition=fact.definition,
+            effective_from=fact.effective_at, tz_version=fact.tz_version,
+        )  # fmt: skip
+        stored = Version(definition=fact.definition, effective_at=fact.effective_at, tz_version=fact.tz_version)
+        status = "paused" if state.paused else "active"
+        before = (_ended(state, fact),) if state.exists else ()
+        return (_event(fact), _current(fact, stored, status), *before, _version(version))
+
+    def paused(self, state: ScheduleState, fact: SchedulePaused) -> Outputs:
+        """Still the same definition."""
+        return (_event(fact), _current(fact, _stored(state), "paused"))
+
+    def resumed(self, state: ScheduleState, fact: ScheduleResumed) -> Outputs:
+        """Still the same definition."""
+        return (_event(fact), _current(fact, _stored(state), "active"))
+
+    def deleted(self, state: ScheduleState, fact: ScheduleDeleted) -> Outputs:
+        """The last version ends, and none is in force."""
+        gone = Output(topic=topics.SCHEDULES, key=fact.subject, fact=fact, tombstone=True)
+        return (_event(fact), gone, _ended(state, fact))
+
+    def rejected(self, _state: State, fact: CommandRejected) -> Outputs:
+        """For whoever sent it."""
+        return (Output(topic=topics.REJECTIONS, key=fact.subject, fact=fact),)
+
+    def entry(self, _state: State, fact: CatalogEntry) -> Outputs:
+        """For every partition."""
+        return (Output(topic=topics.CATALOG, key=fact.subject, fact=fact),)
+
+    def answer(self, _state: State, fact: CommandAnswered) -> Outputs:
+        """To the node that waits for it."""
+        return (Output(topic=topics.REPLIES, key=fact.command_id, fact=fact, partition=fact.reply_to),)
+
+    def _to_shard(self, fact: Fact, run: RunCreated | RunCancelRequested, queue: str, shard: int) -> Output:
+        partition = (_queue_hash(queue) + shard) % self._layout.shard
+        return Output(topic=topics.RUNS, key=run.run_id, fact=fact, partition=partition)
+
+
+@lru_cache(maxsize=4096)  # queues: a few hundred in any real deployment
+def _queue_hash(queue: str) -> int:
+    return identity.murmur2(queue.encode()) & 0x7FFFFFFF
+
+
+def _event(fact: Fact) -> Output:
+    return Output(topic=topics.RUN_EVENTS, key=fact.subject, fact=fact)
+
+
+def _current(fact: ScheduleAccepted | SchedulePaused | ScheduleResumed, stored: Version, status: str) -> Output:
+    current = ScheduleCurrent(
+        tenant=fact.tenant, schedule=fact.schedule, version=fact.version, state=status, definition=stored.definition,
+        effective_at=stored.effective_at, changed_at=fact.accepted_at, tz_version=stored.tz_version,
+    )  # fmt: skip
+    return Output(topic=topics.SCHEDULES, key=fact.subject, fact=current)
+
+
+def _ended(state: ScheduleState, fact: ScheduleAccepted | ScheduleDeleted) -> Output:
+    stored = _stored(state)
+    version = ScheduleVersion(
+        tenant=fact.tenant, schedule=fact.schedule, version=state.version, definition=stored.definition,
+        effective_from=stored.effective_at, effective_to=fact.effective_at, tz_version=stored.tz_version,
+    )  # fmt: skip
+    return _version(version)
+
+
+def _version(version: ScheduleVersion) -> Output:
+    return Output(topic=topics.VERSIONS, key=f"{version.subject}/{version.version}", fact=version)
+
+
+def _stored(state: ScheduleState) -> Version:
+    row = state.rows.get(version_row(state.version))
+    assert row is not None, "the version in force is kept"
+    return codec.load(Version, codec.parse(row))
+
+
+_ROUTES: Mapping[type[Fact], Callable[[Routes, Any, Any], Outputs]] = {
+    ScheduleAccepted: Routes.accepted,
+    SchedulePaused: Routes.paused,
+    ScheduleResumed: Routes.resumed,
+    ScheduleDeleted: Routes.deleted,
+    CommandRejected: Routes.rejected,
+    CommandAnswered: Routes.answer,
+    CatalogEntry: Routes.entry,
+    OccurrenceSkipped: Routes.event,
+    OccurrenceDeferred: Routes.event,
+    RunCreated: Routes.run,
+    RunCancelRequested: Routes.cancel,
+    RunInquired: Routes.inquiry,
+    RecoveryStarted: Routes.event,
+    RecoveryFinished: Routes.event,
+    CatalogAdopted: Routes.event,
+    TzAdopted: Routes.event,
+}

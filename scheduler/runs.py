@@ -1,0 +1,112 @@
+"""Runs come into being here: for an occurrence, or because someone asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from scheduler import keys, occurrences, plan
+from scheduler.context import Context
+from scheduler.instants import DAY_SECONDS, from_seconds, seconds, text
+from scheduler.plan import JobRecipe, Plan
+from scheduler.state import PartitionState, ScheduleState
+from schemas import identity
+from schemas.facts import Cause, RunCreated
+
+SHARD = 0  # queues have one shard until they can be declared
+LOOK_BACK_SECONDS = 366 * DAY_SECONDS  # for the occurrence before the first one: further back it says little
+
+
+def recipe_of(plan_: Plan, tenant: str, shared: PartitionState) -> JobRecipe | None:
+    """The job of a schedule as the partition knows it now; None for one that nobody has registered."""
+    if plan_.job_name is None:
+        return plan_.recipe
+    row = shared.rows.get(keys.JOB + f"{tenant}/{plan_.job_name}".encode())
+    return None if row is None else plan.adopted_recipe(row, plan_.job_name)
+
+
+def of_occurrence(
+    state: ScheduleState, context: Context, nominal: int, version: int, recipe: JobRecipe, cause: Cause
+) -> RunCreated:
+    """The one run of an occurrence."""
+    plan_ = state.plans[version]
+    due_at = from_seconds(nominal)
+    run_id = identity.occurrence_run_id(state.name, due_at)
+    previous = _before(state, plan_, nominal)
+    job = recipe.snapshot
+    if recipe.render is not None:
+        job = plan.with_payload(job, recipe.render(_values(state, plan_, run_id, nominal, previous)))
+    return RunCreated(
+        tenant=state.tenant,
+        schedule=state.name,
+        run_id=run_id,
+        version=version,
+        cause=cause,
+        created_at=context.now,
+        due_at=due_at,
+        deadline_at=(due_at if cause is Cause.SCHEDULE else context.now) + job.deadline,
+        shard=SHARD,
+        job=job,
+        rule=plan_.rule,
+        tz_version=context.tz_version,
+        nominal_time=due_at,
+        interval_from=None if previous is None else from_seconds(previous),
+        labels=plan_.labels,
+    )
+
+
+def of_command(
+    state: ScheduleState,
+    context: Context,
+    recipe: JobRecipe,
+    *,
+    source: str,
+    command_id: str,
+    payload: Mapping[str, Any] | None,
+) -> RunCreated:
+    """The one run of a trigger command. Its nominal date, where the payload asks for one, is the day it is asked."""
+    version = state.phases[-1].version
+    plan_ = state.plans[version]
+    run_id = identity.manual_run_id(state.tenant, state.name, source, command_id)
+    job = recipe.snapshot
+    if payload is not None:
+        job = plan.with_payload(job, payload)
+    elif recipe.render is not None:
+        values = _values(state, plan_, run_id, seconds(context.now), state.last_nominal)
+        job = plan.with_payload(job, recipe.render(values))
+    return RunCreated(
+        tenant=state.tenant,
+        schedule=state.name,
+        run_id=run_id,
+        version=version,
+        cause=Cause.MANUAL,
+        created_at=context.now,
+        due_at=context.now,
+        deadline_at=context.now + job.deadline,
+        shard=SHARD,
+        job=job,
+        rule="manual",
+        tz_version=context.tz_version,
+        labels=plan_.labels,
+        command_id=command_id,
+    )
+
+
+def _before(state: ScheduleState, plan_: Plan, nominal: int) -> int | None:
+    """The nominal instant before this one: as decided, or as the trigger would have had it before the first one."""
+    if state.last_nominal is not None and state.last_nominal < nominal:
+        return state.last_nominal
+    return occurrences.last_between(plan_.trigger, nominal - LOOK_BACK_SECONDS, nominal - 1)
+
+
+def _values(state: ScheduleState, plan_: Plan, run_id: str, nominal: int, previous: int | None) -> Mapping[str, str]:
+    local = datetime.fromtimestamp(nominal + plan_.zone.offset(nominal), UTC)
+    return {
+        "tenant": state.tenant,
+        "schedule": state.name,
+        "run_id": run_id,
+        "nominal_time": text(from_seconds(nominal)),
+        "nominal_date": local.date().isoformat(),
+        "interval_from": "" if previous is None else text(from_seconds(previous)),
+    }

@@ -1,0 +1,102 @@
+"""Occurrences that get no run: one, a range of them, or a local reading that a policy left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+
+from scheduler import occurrences
+from scheduler.context import Context
+from scheduler.instants import DAY_SECONDS, from_seconds
+from scheduler.plan import Plan
+from scheduler.state import Phase, ScheduleState
+from schemas.facts import NominalRange, OccurrenceSkipped, SkipReason
+
+RANGE_SECONDS_MAX = DAY_SECONDS  # contract: up to a day a record
+DROPPED_MAX = 60  # readings of one gap that are named one by one: a gap of an hour, each minute
+
+
+def one(
+    state: ScheduleState,
+    context: Context,
+    nominal: int,
+    version: int,
+    reason: SkipReason,
+    *,
+    blocked_by: str | None = None,
+    detail: str = "",
+) -> OccurrenceSkipped:
+    """One occurrence has no run."""
+    return OccurrenceSkipped(
+        tenant=state.tenant,
+        schedule=state.name,
+        version=version,
+        reason=reason,
+        decided_at=context.now,
+        rule=state.plans[version].rule,
+        tz_version=context.tz_version,
+        nominal_time=from_seconds(nominal),
+        blocked_by=blocked_by,
+        detail=detail,
+    )
+
+
+def stretch(
+    state: ScheduleState, context: Context, first: int, until: int, version: int, reason: SkipReason, detail: str = ""
+) -> OccurrenceSkipped:
+    """The occurrence `first` and those behind it up to `until` have no run; at most a day of them in one record."""
+    trigger = state.plans[version].trigger
+    until = min(until, first + RANGE_SECONDS_MAX - 1)
+    others = occurrences.count_between(trigger, first, until, RANGE_SECONDS_MAX)
+    fact = one(state, context, first, version, reason, detail=detail)
+    if others == 0:
+        return fact
+    last = occurrences.last_between(trigger, first, until)
+    assert last is not None, "what was counted is there"
+    # The range ends right behind its last occurrence, so that it says where the next decision begins.
+    span = NominalRange(from_=from_seconds(first), to=from_seconds(last + 1), count=others + 1)
+    return _with_range(fact, span)
+
+
+def dropped(
+    state: ScheduleState, context: Context, phase: Phase, after: int, until: int
+) -> Iterator[OccurrenceSkipped]:
+    """Local readings in (after, until] that the version's gap and fold policies left out."""
+    plan = state.plans[phase.version]
+    if phase.paused or not plan.drops:
+        return
+    found = list(islice(occurrences.dropped(plan.trigger, max(after, phase.from_), until), DROPPED_MAX + 1))
+    for reading in found[:DROPPED_MAX]:
+        more = len(found) > DROPPED_MAX and reading is found[DROPPED_MAX - 1]
+        yield _reading(state, context, phase.version, plan, reading, "and later ones" if more else "")
+
+
+def _reading(
+    state: ScheduleState, context: Context, version: int, plan: Plan, reading: occurrences.Dropped, detail: str
+) -> OccurrenceSkipped:
+    return OccurrenceSkipped(
+        tenant=state.tenant,
+        schedule=state.name,
+        version=version,
+        reason=SkipReason(reading.reason),
+        decided_at=context.now,
+        rule=plan.rule,
+        tz_version=context.tz_version,
+        local_time=datetime.fromtimestamp(reading.local_reading, UTC).isoformat()[:19],
+        detail=detail,
+    )
+
+
+def _with_range(fact: OccurrenceSkipped, span: NominalRange) -> OccurrenceSkipped:
+    return OccurrenceSkipped(
+        tenant=fact.tenant,
+        schedule=fact.schedule,
+        version=fact.version,
+        reason=fact.reason,
+        decided_at=fact.decided_at,
+        rule=fact.rule,
+        tz_version=fact.tz_version,
+        range=span,
+        detail=fact.detail,
+    )

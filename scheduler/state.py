@@ -1,0 +1,197 @@
+"""What the scheduler knows: of a schedule, of a registered job, and of the partition.
+
+A schedule's state is one small row, however long it has existed and however many runs it has open; what grows with them
+are rows of their own (`keys`). `rows` and `plans` come with loading and are not part of the stored row.
+
+The timeline is a list of phases: the first one is in force at the decided mark, each later one from its instant on.
+An occurrence belongs to the last phase that began before it, whenever the owner gets to deciding it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from runtime.machine import Rows
+from scheduler import keys
+from scheduler.instants import SECOND_MS
+from scheduler.plan import Plan
+from schemas import codec
+from schemas.facts import Cause, Outcome
+from schemas.frozen import frozen
+
+PHASES_MAX = 64  # changes of one schedule between two decisions; more than that is a publisher gone wild
+
+S = TypeVar("S")
+
+
+@frozen
+class Phase:
+    """From `from_ms` on (exclusively), this version decides, or nothing does."""
+
+    from_ms: int
+    version: int
+    paused: bool = False
+    deleted: bool = False
+
+    @property
+    def from_(self) -> int:
+        """In whole seconds: nominal instants above it belong here."""
+        return self.from_ms // SECOND_MS
+
+
+@frozen
+class Waiting:
+    """An occurrence that is due and waits for a run to end; at `until_ms` it is skipped."""
+
+    nominal: int
+    version: int
+    cause: Cause = Cause.SCHEDULE
+    until_ms: int | None = None
+
+
+@frozen
+class Held:
+    """An outcome that is known and counts from `at_ms` on, when the occurrences before that are decided."""
+
+    at_ms: int
+    run_id: str
+    outcome: Outcome
+    nominal: int | None = None
+
+
+@frozen
+class Segment:
+    """Neighbouring occurrences that fared alike: `count` of them, from the first nominal to the last one."""
+
+    from_: int
+    to: int
+    count: int
+    version: int
+    decision: str = "created"
+    reason: str = ""
+    outcome: str = ""
+
+
+@frozen
+class Memory:
+    """How many answered commands are remembered, and since when."""
+
+    count: int = 0
+    oldest_ms: int = 0
+
+
+@frozen
+class Sweep:
+    """A walk over the open runs: due at `at_ms`, come as far as `cursor`, next one due at `soonest_ms`."""
+
+    at_ms: int | None = None
+    cursor: str = ""
+    soonest_ms: int | None = None
+
+
+@frozen
+class Cancelling:
+    """A deletion that asks the open runs to stop has come as far as `cursor`."""
+
+    requested_ms: int
+    cursor: str = ""
+    by: str = ""
+    command_id: str = ""
+    source: str = ""
+
+
+@frozen
+class ScheduleState:
+    """Everything about a schedule that decides. `due` is a note of what was computed from the rest, never stored."""
+
+    tenant: str = field(default="", metadata={"wire": False})
+    name: str = field(default="", metadata={"wire": False})
+    rows: Rows = field(default=None, metadata={"wire": False}, compare=False, repr=False)  # type: ignore[assignment]
+    plans: Mapping[int, Plan] = field(default_factory=dict, metadata={"wire": False}, compare=False, repr=False)
+    due: Any = field(default=None, metadata={"wire": False}, compare=False, repr=False)
+    # Kept for ever, so that a recreated schedule continues:
+    version: int = 0
+    source_version: int | None = None
+    effective_ms: int = 0
+    decided_until: int = 0
+    last_nominal: int | None = None
+    # What is in force:
+    phases: tuple[Phase, ...] = ()
+    # What is going on:
+    active: int = 0
+    open_runs: int = 0
+    blocker: str = ""
+    held: tuple[Held, ...] = ()
+    waiting: Waiting | None = None
+    waiting_count: int = 0
+    inquiry: Sweep = Sweep()
+    cancelling: Cancelling | None = None
+    # What was:
+    segments: tuple[Segment, ...] = ()
+    spilled_to: int | None = None
+    memory: Memory = Memory()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a schedule now, as far as accepted commands say."""
+        return bool(self.phases) and not self.phases[-1].deleted
+
+    @property
+    def paused(self) -> bool:
+        """Whether the last word was to pause."""
+        return bool(self.phases) and self.phases[-1].paused
+
+
+@frozen
+class JobState:
+    """A registered job as its owner knows it; `definition` None: there is none (any more)."""
+
+    tenant: str = field(default="", metadata={"wire": False})
+    name: str = field(default="", metadata={"wire": False})
+    rows: Rows = field(default=None, metadata={"wire": False}, compare=False, repr=False)  # type: ignore[assignment]
+    version: int = 0
+    source_version: int | None = None
+    definition: Mapping[str, Any] | None = None
+    memory: Memory = Memory()
+
+
+@frozen
+class Recovery:
+    """Occurrences older than their grace were met; until the partition has reached `to`, age is measured against it."""
+
+    from_: datetime
+    to: datetime
+
+
+@frozen
+class PartitionState:
+    """What all keys of a partition share. Adopted jobs are its rows."""
+
+    rows: Rows = field(default=None, metadata={"wire": False}, compare=False, repr=False)  # type: ignore[assignment]
+    tz_version: str = ""
+    catalog_offset: int = -1
+    recovery: Recovery | None = None
+
+
+State = ScheduleState | JobState | PartitionState
+
+
+def changed(state: ScheduleState, **fields: Any) -> ScheduleState:
+    """The state with other fields; what was noted about the old one is forgotten."""
+    return replace(state, due=None, **fields)
+
+
+def save(state: State, rows: Rows) -> None:
+    """Write the state's own row when it says something new."""
+    row = codec.dump(state)
+    if row != rows.get(keys.MAIN):
+        rows.put(keys.MAIN, row)
+
+
+def stored(cls: type[S], rows: Rows) -> S:
+    """The state's own row as read; a new state where there is none."""
+    raw = rows.get(keys.MAIN)
+    return cls() if raw is None else codec.load(cls, codec.parse(raw))

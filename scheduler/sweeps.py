@@ -1,0 +1,93 @@
+"""Walks over the open runs of a schedule, a page at a time: to ask what became of them, and to ask them to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from scheduler import keys
+from scheduler.context import Context
+from scheduler.instants import from_millis, millis
+from scheduler.state import Cancelling, ScheduleState
+from schemas import codec
+from schemas.facts import Fact, RunCancelRequested, RunCreated
+from schemas.internal import RunInquired
+from schemas.scheduling import RunsSwept
+
+PAGE_RUNS = 64  # of one step: some hundred kilobytes of runs
+FIRST_MS = 10 * 60 * 1000  # after its creation a run without outcome is asked after for the first time,
+LONGEST_MS = 6 * 60 * 60 * 1000  # then after twice as long each time, at last every six hours
+
+
+def inquire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
+    """Ask after the runs of one page that have been without an outcome for so long."""
+    page, done = _page(state, state.inquiry.cursor)
+    asked: list[Fact] = []
+    soonest: int | None = None
+    for run in page:
+        due_ms = next_inquiry_ms(millis(run.created_at), (state.inquiry.at_ms or 0) - 1)
+        if due_ms <= context.horizon_ms:
+            asked.append(RunInquired(run=run, inquired_at=context.now))
+            due_ms = next_inquiry_ms(millis(run.created_at), context.horizon_ms)
+        soonest = due_ms if soonest is None else min(soonest, due_ms)
+    return (*asked, _swept(state, "inquire", page, done=done, next_ms=soonest))
+
+
+def next_inquiry_ms(created_ms: int, after_ms: int) -> int:
+    """When a run of that age wants to be asked after: a function of its creation, so that nothing has to be kept."""
+    delay, due = FIRST_MS, created_ms + FIRST_MS
+    while due <= after_ms and delay < LONGEST_MS:
+        delay = min(2 * delay, LONGEST_MS)
+        due += delay
+    if due <= after_ms:
+        due += ((after_ms - due) // LONGEST_MS + 1) * LONGEST_MS
+    return due
+
+
+def cancel(state: ScheduleState, cancelling: Cancelling, context: Context) -> tuple[Fact, ...]:
+    """Ask the runs of one page to stop, those that were there when the schedule was deleted."""
+    page, done = _page(state, cancelling.cursor)
+    meant = [run for run in page if millis(run.created_at) <= cancelling.requested_ms]
+    requests = [
+        RunCancelRequested(
+            tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, requested_at=context.now, queue=run.job.queue,
+            shard=run.shard, by=cancelling.by, command_id=cancelling.command_id, source=cancelling.source,
+        )
+        for run in meant
+    ]  # fmt: skip
+    return (*requests, _swept(state, "cancel", page, done=done))
+
+
+def is_open(state: ScheduleState, run_id: str) -> bool:
+    """Whether a run of the schedule has no outcome yet."""
+    return state.rows.get(keys.RUN + run_id.encode()) is not None
+
+
+def run_row(state: ScheduleState, run_id: str) -> RunCreated | None:
+    """An open run, whole."""
+    row = state.rows.get(keys.RUN + run_id.encode())
+    return None if row is None else codec.load(RunCreated, codec.parse(row))
+
+
+def _page(state: ScheduleState, cursor: str) -> tuple[list[RunCreated], bool]:
+    rows = _rows_behind(state, cursor)
+    page = [codec.load(RunCreated, codec.parse(row)) for _, row in islice(rows, PAGE_RUNS)]
+    return page, next(rows, None) is None
+
+
+def _rows_behind(state: ScheduleState, cursor: str) -> Iterator[tuple[bytes, bytes]]:
+    start = keys.RUN + cursor.encode() + (b"\0" if cursor else b"")
+    return iter(state.rows.scan(start, keys.end_of(keys.RUN)))
+
+
+def _swept(
+    state: ScheduleState, purpose: str, page: list[RunCreated], *, done: bool, next_ms: int | None = None
+) -> RunsSwept:
+    return RunsSwept(
+        tenant=state.tenant,
+        schedule=state.name,
+        purpose=purpose,
+        up_to=page[-1].run_id if page else "",
+        done=done,
+        next_at=None if next_ms is None else from_millis(next_ms),
+    )

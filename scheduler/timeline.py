@@ -1,0 +1,127 @@
+"""What is due when, across the phases of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from scheduler import occurrences
+from scheduler.instants import SECOND_MS
+from scheduler.plan import Plan
+from scheduler.state import Phase, ScheduleState
+
+LAST_INSTANT = 253_370_764_800  # 9999-01-01: what comes later cannot be written as an instant
+
+
+class Due(NamedTuple):
+    """An occurrence and the phase it belongs to."""
+
+    nominal: int
+    phase: Phase
+    ends: int | None  # the last second of the phase; None: it is the last one
+
+
+class Stretch(NamedTuple):
+    """A phase that has occurrences, and the seconds (after, until] of a question that fall into it."""
+
+    plan: Plan
+    after: int
+    until: int
+
+
+class Next(NamedTuple):
+    """The first occurrence that is not decided, and when a reading before it is left out, if one is."""
+
+    due: Due | None
+    dropped_at: int | None
+
+
+def next_due(state: ScheduleState) -> Due | None:
+    """The first occurrence that is not decided."""
+    return _next(state).due
+
+
+def next_dropped(state: ScheduleState) -> int | None:
+    """The instant before that occurrence at which the clock jumps over a reading that is left out, if it does."""
+    return _next(state).dropped_at
+
+
+def next_event_ms(state: ScheduleState) -> int | None:
+    """The instant of whichever comes first."""
+    due, dropped_at = _next(state)
+    if due is None:
+        return None
+    return (due.nominal if dropped_at is None else dropped_at) * SECOND_MS
+
+
+def _next(state: ScheduleState) -> Next:
+    noted: Next | None = state.due
+    if noted is None:
+        due = first_after(state, state.decided_until)
+        noted = Next(due, None if due is None else _first_dropped(state, due))
+        object.__setattr__(state, "due", noted)  # a note of what follows from the rest; the value does not change
+    return noted
+
+
+def _first_dropped(state: ScheduleState, due: Due) -> int | None:
+    plan = state.plans[due.phase.version]
+    if not plan.drops or due.phase.paused:
+        return None
+    after = max(state.decided_until, due.phase.from_)
+    reading = next(iter(occurrences.dropped(plan.trigger, after, due.nominal)), None)
+    return None if reading is None or reading.at >= due.nominal else reading.at
+
+
+def first_after(state: ScheduleState, after: int) -> Due | None:
+    """The first occurrence after an instant at or behind the decided mark."""
+    for phase, ends in _phases(state):
+        if phase.deleted or (ends is not None and ends <= after):
+            continue
+        nominal = state.plans[phase.version].trigger.next_after(max(after, phase.from_))
+        if nominal is not None and nominal < LAST_INSTANT and (ends is None or nominal <= ends):
+            return Due(nominal, phase, ends)
+    return None
+
+
+def count(state: ScheduleState, after: int, until: int, limit: int) -> int:
+    """How many occurrences in (after, until] may have runs, at most `limit`."""
+    total = 0
+    for plan, begins, ends in _stretches(state, after, until):
+        total += occurrences.count_between(plan.trigger, begins, ends, limit - total)
+        if total >= limit:
+            break
+    return total
+
+
+def stop_behind(state: ScheduleState, nominal: int) -> Phase | None:
+    """The first pause or deletion behind an occurrence."""
+    for phase in state.phases:
+        if phase.from_ms >= nominal * SECOND_MS and (phase.paused or phase.deleted):
+            return phase
+    return None
+
+
+def stopped_at(state: ScheduleState, instant_ms: int) -> Phase | None:
+    """The pause or deletion that is in force at an instant."""
+    in_force = [phase for phase in state.phases if phase.from_ms <= instant_ms]
+    last = in_force[-1] if in_force else None
+    return last if last is not None and (last.paused or last.deleted) else None
+
+
+def quiet_until(state: ScheduleState, until_ms: int) -> bool:
+    """Whether nothing is due between the decided mark and an instant."""
+    due = next_due(state)
+    return due is None or due.nominal * SECOND_MS > until_ms
+
+
+def _phases(state: ScheduleState) -> Iterator[tuple[Phase, int | None]]:
+    phases = state.phases
+    for index, phase in enumerate(phases):
+        yield phase, phases[index + 1].from_ if index + 1 < len(phases) else None
+
+
+def _stretches(state: ScheduleState, after: int, until: int) -> Iterator[Stretch]:
+    for phase, ends in _phases(state):
+        begins, stops = max(after, phase.from_), until if ends is None else min(until, ends)
+        if begins < stops and not phase.paused and not phase.deleted:
+            yield Stretch(state.plans[phase.version], begins, stops)

@@ -1,0 +1,64 @@
+"""Occurrences that wait for a run to end: the first one stands in the state, others in rows behind it."""
+
+from __future__ import annotations
+
+from scheduler import overlap, runs, skipping, timeline
+from scheduler.context import Context
+from scheduler.state import ScheduleState, Waiting
+from schemas.facts import Cause, Fact, SkipReason
+
+
+def may_go(state: ScheduleState) -> bool:
+    """Whether the first one can have its run now."""
+    first = state.waiting
+    return first is not None and overlap.has_room(state, state.plans[first.version])
+
+
+def release(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
+    """Its run is created; or it turns out that its job is gone."""
+    first = _first(state)
+    recipe = runs.recipe_of(state.plans[first.version], state.tenant, context.shared)
+    if recipe is None:
+        return (skipping.one(state, context, first.nominal, first.version, SkipReason.NO_JOB),)
+    return (runs.of_occurrence(state, context, first.nominal, first.version, recipe, first.cause),)
+
+
+def expire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
+    """It has waited as long as it may."""
+    first = _first(state)
+    if first.cause is not Cause.CATCH_UP:
+        return (overlap.overlapped(state, context, first.nominal, first.version),)
+    reason = SkipReason.CATCH_UP
+    detail = "waited for a run to end until its window was over"
+    return (skipping.one(state, context, first.nominal, first.version, reason, detail=detail),)
+
+
+def drop(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
+    """The schedule was paused or deleted while it waited: nothing is started any more."""
+    first = _first(state)
+    reason = SkipReason.ENDED if _is_deletion(state, context.horizon_ms) else SkipReason.PAUSED
+    return (skipping.one(state, context, first.nominal, first.version, reason, detail="was waiting for a run to end"),)
+
+
+def dropped_at_ms(state: ScheduleState, horizon_ms: int | None = None) -> int | None:
+    """When a pause or a deletion ends the first one's waiting, if one does."""
+    first = state.waiting
+    if first is None:
+        return None
+    if first.cause is Cause.CATCH_UP:
+        # It was missed in an outage: what counts is how the schedule stands now, not what happened in between.
+        last = state.phases[-1] if horizon_ms is None else timeline.stopped_at(state, horizon_ms)
+        return last.from_ms if last is not None and (last.paused or last.deleted) else None
+    stop = timeline.stop_behind(state, first.nominal)
+    return None if stop is None else stop.from_ms
+
+
+def _is_deletion(state: ScheduleState, horizon_ms: int) -> bool:
+    first = _first(state)
+    stop = timeline.stopped_at(state, horizon_ms) or timeline.stop_behind(state, first.nominal)
+    return stop is not None and stop.deleted
+
+
+def _first(state: ScheduleState) -> Waiting:
+    assert state.waiting is not None, "only what waits is released, expires or is dropped"
+    return state.waiting

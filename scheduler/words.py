@@ -1,0 +1,44 @@
+"""What is said about a schedule to the people who own it: a sentence, the next instants, the shape of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from scheduler import occurrences, timeline
+from scheduler.instants import from_seconds, text
+from scheduler.plan import Plan
+from scheduler.state import ScheduleState
+
+NEXT_SHOWN = 3
+
+
+def sentence(plan: Plan) -> str:
+    """When the schedule is due, in words."""
+    return occurrences.describe(plan.trigger)
+
+
+def following(plan: Plan, after: int, count: int = NEXT_SHOWN) -> tuple[datetime, ...]:
+    """The next occurrences after an instant."""
+    found: list[datetime] = []
+    nominal = plan.trigger.next_after(after)
+    while nominal is not None and nominal < timeline.LAST_INSTANT and len(found) < count:
+        found.append(from_seconds(nominal))
+        nominal = plan.trigger.next_after(nominal)
+    return tuple(found)
+
+
+def answer(
+    state: ScheduleState, *, effective_at: datetime, version: int, status: str, changed: bool, **more: Any
+) -> Mapping[str, Any]:
+    """The body of the answer to a change of a schedule."""
+    return {
+        "tenant": state.tenant,
+        "name": state.name,
+        "version": version,
+        "state": status,
+        "changed": changed,
+        "effective_at": text(effective_at),
+        **more,
+    }
