@@ -69,17 +69,17 @@ class Database:
         except Exception as error:
             raise translated(error, self._path) from error
 
-    def scan(self, start: bytes, end: bytes | None, *, reverse: bool = False) -> Scan:
+    def scan(self, start: bytes, end: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """Entries with start <= key < end, as they are now."""
         bounds = ReadOptions()
         if end is not None:
             bounds.set_iterate_upper_bound(end)
         try:
-            scan = Scan(self._path, self._rocks.iter(bounds), bounds, start, reverse=reverse)
+            scan = Scan(self._path, self._rocks.iter(bounds), bounds)
         except Exception as error:
             raise translated(error, self._path) from error
         self._scans.add(scan)
-        return scan
+        return scan.descending(start) if reverse else scan.ascending(start)
 
     def write(self, batch: WriteBatch) -> None:
         """Apply a batch atomically; it survives kill -9, and with `sync` a loss of power."""
@@ -98,48 +98,60 @@ class Database:
         self._rocks.close()
 
 
-class Scan(Iterator[tuple[bytes, bytes]]):
-    """The entries of a range as they were when it was opened. A damaged block raises; it never ends a scan."""
+class Scan:
+    """A range as it was when the scan began. A damaged block raises; it never ends a scan.
 
-    def __init__(self, path: Path, rows: RdictIter, bounds: ReadOptions, start: bytes, *, reverse: bool) -> None:
+    The walks look at `_rows` anew for each entry and keep no other reference to it, so that `release` lets go of it.
+    """
+
+    def __init__(self, path: Path, rows: RdictIter, bounds: ReadOptions) -> None:
         self._path = path
         self._rows: RdictIter | None = rows
         self._bounds = bounds
-        self._start = start
-        self._reverse = reverse
-        if reverse:
-            rows.seek_to_last()
-        else:
-            rows.seek(start)
 
-    def __next__(self) -> tuple[bytes, bytes]:
-        rows = self._rows
-        if rows is None:
-            raise StoreError(f"the scan of {self._path} is over, or its database was closed")
-        if not rows.valid():
-            self._finish(rows)
-            raise StopIteration
-        key: bytes = rows.key()
-        if self._reverse:
-            if key < self._start:
-                raise StopIteration
-            entry = (key, rows.value())
-            rows.prev()
-            return entry
-        entry = (key, rows.value())
-        rows.next()
-        return entry
+    def ascending(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Entries from `start` up."""
+        assert self._rows is not None
+        self._rows.seek(start)
+        return self._ascend()
+
+    def descending(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Entries from the end of the range down to `start`."""
+        assert self._rows is not None
+        self._rows.seek_to_last()
+        return self._descend(start)
 
     def release(self) -> None:
         """Let go of the database."""
         self._rows = None
 
-    def _finish(self, rows: RdictIter) -> None:
+    def _ascend(self) -> Iterator[tuple[bytes, bytes]]:
+        while (rows := self._rows) is not None and rows.valid():
+            entry = (rows.key(), rows.value())
+            rows.next()
+            rows = None
+            yield entry
+        self._finish()
+
+    def _descend(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        while (rows := self._rows) is not None and rows.valid():
+            entry = (rows.key(), rows.value())
+            if entry[0] < start:
+                break
+            rows.prev()
+            rows = None
+            yield entry
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._rows is None:
+            raise StoreError(f"{self._path} was closed during a scan")
         try:
-            rows.status()
+            self._rows.status()
         except Exception as error:
-            self.release()
             raise translated(error, self._path) from error
+        finally:
+            self.release()
 
 
 def new_batch() -> WriteBatch:
