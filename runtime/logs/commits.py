@@ -5,7 +5,9 @@ others: RocksDB joins concurrent writers into one write, and with `durability="d
 visible under the lock again, in the order of the reservations: so readers see transactions whole and offsets in order,
 and a commit that has returned is durable with all that stands before it.
 
-A commit that fails leaves a gap in the offsets, and so may a kill: what was not written never was.
+A kill may leave a gap in the offsets: what was not written never was. A write that fails is different: nobody knows
+how much of it will be there after the next start. So nothing is written behind it until the log is opened again:
+otherwise its work would be done a second time, and both could be found.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from threading import Condition, Lock
 from rocksdict import WriteBatch
 
 from runtime.clock import Clock
-from runtime.log import Fenced
+from runtime.log import Fenced, LogError
 from runtime.logs import layout
 from runtime.logs.partition import Appended, Partition, Recent
 from runtime.logs.producing import Commit, Writer
@@ -54,6 +56,7 @@ class Commits:
         self._pending: deque[Pending] = deque()
         self._recent = Recent()
         self._epochs = _stored_epochs(database)
+        self._failure: BaseException | None = None
         self._positions = positions
 
     def run(
@@ -69,12 +72,19 @@ class Commits:
             batch, commit = _encoded(pending, records, partitions)
             if writer:
                 _put_positions(batch, writer.group, positions)
-            self._database.write(batch)
+            self._write(batch)
         except BaseException:
             self._settle(pending, succeeded=False)
             raise
         self._settle(pending, succeeded=True)
         return commit
+
+    def _write(self, batch: WriteBatch) -> None:
+        try:
+            self._database.write(batch)
+        except BaseException as error:
+            self._failure = error
+            raise
 
     def take_over(self, transactional_id: str) -> int:
         """The epoch of a new writer; its predecessor is fenced, and a commit of his that is being written is over."""
@@ -106,6 +116,8 @@ class Commits:
         with self._lock:
             if writer:
                 self.check(writer)
+            if self._failure:
+                raise LogError("a write has failed: the log must be opened again") from self._failure
             now = self._clock.now()
             appended = Appended(layout.to_ms(now), now)
             places = {partition: partition.reserve(count, appended) for partition, count in counts.items()}

@@ -8,11 +8,13 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from rocksdict import WriteBatch
 
-from runtime.log import LogError
+from runtime.log import Fenced, LogError
 from runtime.logs import partition, upkeep
 from runtime.logs.embedded import EmbeddedLog
 from runtime.record import Outgoing
+from runtime.stores import database
 from runtime.stores.database import Database
 from tests.runtime.logs.words import (
     DEADLINE,
@@ -127,7 +129,8 @@ def test_a_durable_log_keeps_the_same_promises(tmp_path, clock):
 # ------------------------------------------------------------------------------------------- one process, one folder
 
 
-def test_a_second_writer_is_refused_with_the_name_of_the_folder(log, tmp_path, clock):
+def test_a_second_writer_is_refused_with_the_name_of_the_folder(log, tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(database, "LOCK_TRIES_MAX", 2)
     with pytest.raises(LogError, match=f"{tmp_path}/log is in use"):
         EmbeddedLog(tmp_path / "log", clock)
     log.append(to(E0, "undisturbed"))
@@ -215,16 +218,93 @@ def test_closing_while_others_write_ends_them_with_an_error_and_loses_nothing_th
 # ------------------------------------------------------------------------------------------------ many threads
 
 
-def test_a_commit_whose_write_fails_shows_nothing_and_the_others_go_on(log, monkeypatch):
+def test_after_a_failed_write_nothing_is_written_until_the_log_is_opened_again(log, tmp_path, clock, monkeypatch):
+    """Nobody knows what is on the disk; doing the same work again could do it twice."""
     producer = log.open_producer("writer", group="group")
     write(producer, *to(E0, "before"))
     with monkeypatch.context() as failing:
         failing.setattr(Database, "write", raise_no_space)
         with pytest.raises(OSError, match="no space"):
             write(producer, *to(E0, "lost"), positions={O0: 1})
-    write(producer, *to(E0, "after"))
-    assert read(log, E0) == ["before", "after"]
+    with pytest.raises(LogError, match="opened again"):
+        write(producer, *to(E0, "after"))
+    with pytest.raises(LogError, match="opened again"):
+        log.append(to(E0, "after"))
+    assert read(log, E0) == ["before"]
     assert log.committed("group", [O0]) == {}
+    log.close()
+    with closing(opened(tmp_path, clock)) as again:
+        again.append(to(E0, "after"))
+        assert read(again, E0) == ["before", "after"]
+
+
+def test_records_that_cannot_be_written_down_fail_alone(log):
+    producer = log.open_producer("writer", group="group")
+    with pytest.raises(TypeError):
+        write(producer, *to(E0, "dropped"), Outgoing("events", 0, b"k", b"v", (("name", "no bytes"),)))  # type: ignore[arg-type]
+    write(producer, *to(E0, "kept"))
+    assert read(log, E0) == ["kept"]
+
+
+class Gate:
+    """Stands before the database: the first write waits until it is let through."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached = Event()
+        self.opened = Event()
+        self.passed_by_others = Event()
+        write_through = Database.write
+
+        def gated(rocks: Database, batch: WriteBatch) -> None:
+            if self.reached.is_set():
+                write_through(rocks, batch)
+                self.passed_by_others.set()
+            else:
+                self.reached.set()
+                assert self.opened.wait(DEADLINE)
+                write_through(rocks, batch)
+
+        monkeypatch.setattr(Database, "write", gated)
+
+
+def test_a_commit_is_not_seen_before_one_that_was_given_earlier_offsets(log, monkeypatch):
+    gate = Gate(monkeypatch)
+    slow = Thread(target=log.append, args=(to(E0, "first"),))
+    slow.start()
+    assert gate.reached.wait(DEADLINE)
+    fast = Thread(target=log.append, args=(to(E0, "second"),))
+    fast.start()
+    assert gate.passed_by_others.wait(DEADLINE)
+    assert read(log, E0) == []
+    gate.opened.set()
+    slow.join(DEADLINE)
+    fast.join(DEADLINE)
+    assert read(log, E0) == ["first", "second"]
+
+
+def test_a_successor_waits_for_the_commit_that_its_predecessor_is_writing(log, monkeypatch):
+    old = log.open_producer("writer", group="group")
+    gate = Gate(monkeypatch)
+    found: list[list[str]] = []
+    opening = Event()
+
+    def take_over() -> None:
+        opening.set()
+        log.open_producer("writer", group="group")
+        found.append(read(log, E0))
+
+    committing = Thread(target=write, args=(old, *to(E0, "in flight")))
+    committing.start()
+    assert gate.reached.wait(DEADLINE)
+    successor = Thread(target=take_over)
+    successor.start()
+    assert opening.wait(DEADLINE)
+    gate.opened.set()
+    committing.join(DEADLINE)
+    successor.join(DEADLINE)
+    assert found == [["in flight"]]
+    with pytest.raises(Fenced):
+        old.begin()
 
 
 def test_a_poll_sees_all_of_a_transaction_or_nothing(log):

@@ -9,9 +9,10 @@ from threading import Thread
 from runtime.clock import SystemClock
 from runtime.logs.embedded import EmbeddedLog
 from runtime.record import Outgoing
-from tests.runtime.logs.words import E0, E1, E2, O0, SPECS, to
+from tests.runtime.logs.words import E0, E1, E2, O0, O1, SPECS, to
 
 WRITERS = ("red", "green")
+APPENDER = "plain"
 SPAN = (E0, E1, O0)  # where each transaction leaves records
 PADDING = 20_000  # so that a transaction is more than one block of RocksDB's log
 
@@ -32,8 +33,16 @@ def commit_for_ever(log: EmbeddedLog, writer: str) -> None:
         os.write(sys.stdout.fileno(), f"{writer} {number}\n".encode())
 
 
+def append_for_ever(log: EmbeddedLog) -> None:
+    """Single records without a transaction; they go on behind what is there."""
+    for number in count(log.end_offset(O1)):
+        log.append(to(O1, f"{APPENDER} {number}"))
+        os.write(sys.stdout.fileno(), f"{APPENDER} {number}\n".encode())
+
+
 if __name__ == "__main__":
     opened = EmbeddedLog(Path(sys.argv[1]), SystemClock())
     opened.create(SPECS)
     for name in WRITERS:
         Thread(target=commit_for_ever, args=(opened, name)).start()
+    Thread(target=append_for_ever, args=(opened,)).start()

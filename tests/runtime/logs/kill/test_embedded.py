@@ -10,9 +10,9 @@ import pytest
 
 from runtime.logs.embedded import EmbeddedLog
 from runtime.record import Record, TopicPartition
-from tests.runtime.logs.kill.committer import SPAN, WRITERS
+from tests.runtime.logs.kill.committer import APPENDER, SPAN, WRITERS
 from tests.runtime.logs.kill.committer import records_of as sent
-from tests.runtime.logs.words import E2, HandClock, records_of
+from tests.runtime.logs.words import E2, O1, HandClock, read, records_of
 
 ROOT = Path(__file__).parents[4]
 
@@ -29,6 +29,9 @@ def test_a_transaction_is_whole_or_absent_and_what_was_acknowledged_is_there(tmp
             assert committed >= acknowledged[writer]
             expected = [record.value for number in range(1, committed + 1) for record in sent(writer, number)[:1]]
             assert {place: values(records, writer) for place, records in found.items()} == dict.fromkeys(SPAN, expected)
+        appended = read(log, O1)
+        assert appended == [f"{APPENDER} {number}" for number in range(len(appended))]
+        assert len(appended) > acknowledged[APPENDER]
         for records in found.values():
             assert all(a.offset < b.offset for a, b in pairwise(records))
             assert all(a.appended_at <= b.appended_at for a, b in pairwise(records))
@@ -57,7 +60,7 @@ def values(records: list[Record], writer: str) -> list[bytes | None]:
 def kill_after(folder: Path, acknowledgements: int) -> dict[str, int]:
     """The last transaction of each writer that was acknowledged before the kill."""
     command = [sys.executable, "-m", "tests.runtime.logs.kill.committer", str(folder)]
-    last = dict.fromkeys(WRITERS, 0)
+    last = {**dict.fromkeys(WRITERS, 0), APPENDER: -1}
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         for _ in range(acknowledgements):
