@@ -38,9 +38,9 @@ _BY_NAME: Mapping[str, Any] = {
     "payload": {"day": "2026-03-07"},
     "definition": {"trigger": {"cron": "0 2 * * *", "timezone": "America/New_York"}, "job": "send-report"},
     "rule": "live",
-    "shard": 0,
+    "shard": 1,
     "attempt": 1,
-    "lease": "reports.0.41.9c1185a5c5e9fc54612808977ee8f548",
+    "lease": "reports.1.41.9c1185a5c5e9fc54612808977ee8f548",
     "lease_key": "9c1185a5c5e9fc54612808977ee8f548",
     "type": "ValueError",
     "message": "the report has no rows",
@@ -73,7 +73,7 @@ def _value(name: str, hint: Any) -> Any:
     if (scalar := _scalar(name, hint)) is not None:
         return scalar
     if shapes.is_enum(hint):
-        return next(iter(hint))
+        return list(hint)[-1]  # a default, which would not be written, stands first
     if shapes.is_dataclass(hint):
         return full(hint)
     if (item := shapes.item_of_tuple(hint)) is not None:

@@ -1,0 +1,105 @@
+"""A command names its thing in the body; what is wrong with it is said by field."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas import commands
+from schemas.envelope import Envelope
+from schemas.faults import Refused
+
+
+def read(type_: str, data: Any, subject: str = "") -> commands.Request:
+    return commands.read_request(Envelope(id="1", source="s", type=type_, subject=subject, data=data))
+
+
+def refusal(type_: str, data: Any, subject: str = "") -> list[tuple[str, str, str]]:
+    with pytest.raises(Refused) as refused:
+        read(type_, data, subject)
+    return [(fault.pointer, fault.code, fault.remedy) for fault in refused.value.faults]
+
+
+NIGHTLY: dict[str, Any] = {"tenant": "acme", "name": "nightly"}
+PAUSE = "tidewheel.schedule.pause.v1"
+
+
+def test_a_command_is_read_with_what_every_command_may_carry():
+    request = read(PAUSE, NIGHTLY | {"expected_version": 3, "source_version": 12, "by": "ada", "note": "month end"})
+    assert isinstance(request, commands.SchedulePause)
+    assert (request.tenant, request.name, request.expected_version, request.source_version) == (
+        "acme",
+        "nightly",
+        3,
+        12,
+    )
+
+
+def test_an_unknown_type_is_refused_with_the_nearest_known_one():
+    assert refusal("tidewheel.schedule.puase.v1", {}) == [("/type", "unknown_type", f"did you mean {PAUSE!r}?")]
+
+
+@pytest.mark.parametrize("type_", sorted(commands.LATER))
+def test_what_the_contract_names_and_this_version_cannot_do_is_not_supported(type_):
+    assert refusal(type_, NIGHTLY)[0][:2] == ("/type", "not_supported")
+
+
+def test_the_body_says_whose_the_thing_is():
+    assert [fault[:2] for fault in refusal(PAUSE, {})] == [("/data/tenant", "missing"), ("/data/name", "missing")]
+    assert [fault[:2] for fault in refusal(PAUSE, {"tenant": "_", "name": "a b"})] == [
+        ("/data/tenant", "name"),
+        ("/data/name", "name"),
+    ]
+    assert refusal(PAUSE, None)[0][:2] == ("/data", "type")
+
+
+def test_a_subject_that_names_another_thing_is_refused():
+    assert read(PAUSE, NIGHTLY, "acme/nightly")
+    assert read(PAUSE, NIGHTLY, "whatever")
+    assert refusal(PAUSE, NIGHTLY, "acme/hourly") == [("/subject", "wrong_subject", "name the same thing in both")]
+
+
+def test_a_run_is_cancelled_by_its_own_schedule():
+    cancel = "tidewheel.run.cancel.v1"
+    assert read(cancel, NIGHTLY | {"run_id": "nightly.20260308T070000Z"})
+    assert refusal(cancel, NIGHTLY | {"run_id": "hourly.20260308T070000Z"})[0][:2] == ("/data/run_id", "wrong_schedule")
+
+
+def test_a_backfill_on_resume_is_not_supported_yet():
+    resume = "tidewheel.schedule.resume.v1"
+    assert read(resume, NIGHTLY | {"backfill": False})
+    assert refusal(resume, NIGHTLY | {"backfill": True})[0][:2] == ("/data/backfill", "not_supported")
+    assert refusal(resume, NIGHTLY | {"backfill": "no"})[0][:2] == ("/data/backfill", "type")
+
+
+def test_a_payload_of_a_trigger_has_the_limits_of_any_payload():
+    trigger = "tidewheel.schedule.trigger.v1"
+    assert refusal(trigger, NIGHTLY | {"payload": {"x": "y" * 70_000}})[0][:2] == ("/data/payload", "too_large")
+
+
+def test_a_version_is_a_number_that_every_reader_and_database_can_hold():
+    assert refusal(PAUSE, NIGHTLY | {"source_version": 2**60})[0][:2] == ("/data/source_version", "range")
+    assert refusal(PAUSE, NIGHTLY | {"source_version": "12"})[0][:2] == ("/data/source_version", "type")
+
+
+def test_a_command_of_a_megabyte_is_refused_before_it_is_looked_at():
+    assert refusal(PAUSE, NIGHTLY | {"note": "x" * 300_000})[0][:2] == ("/data", "too_large")
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+BODIES = st.dictionaries(
+    st.sampled_from(
+        ["tenant", "name", "definition", "payload", "run_id", "backfill", "runs", "expected_version", "by"]
+    ),
+    st.recursive(
+        LEAVES, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2)
+    ),
+)
+
+
+@given(st.sampled_from(sorted(commands.COMMANDS)), BODIES | LEAVES, st.booleans())
+def test_whatever_a_body_holds_it_is_a_request_or_a_refusal(type_, body, named):
+    with contextlib.suppress(Refused):
+        read(type_, body | NIGHTLY if named and isinstance(body, dict) else body)
