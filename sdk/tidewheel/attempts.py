@@ -45,11 +45,11 @@ class Attempt:
 
 @dataclass(slots=True)
 class Attempts:
-    """All attempts under way, by lease. `on_end` hears each ending: an entry for the report, or None."""
+    """All attempts under way, by lease. `on_end` hears how each hand-out ended: an entry for the report, or None."""
 
     tasks: Mapping[str, Task]
     slots: int
-    on_end: Callable[[str, bytes | None], None]
+    on_end: Callable[[HandOut, bytes | None], None]
     idle: asyncio.Event = field(default_factory=asyncio.Event)
     _under_way: dict[str, Attempt] = field(default_factory=dict)
     _threads: ThreadPool = field(init=False)
@@ -70,13 +70,13 @@ class Attempts:
             message = (
                 f"this worker has no task for the target {dict(handout.target)}; it has {', '.join(sorted(self.tasks))}"
             )
-            self.on_end(handout.lease, wire.failed(handout.lease, "UnknownTask", message))
+            self.on_end(handout, wire.failed(handout.lease, "UnknownTask", message))
             return False
         context = RunContext(handout)
         try:
             arguments, keywords = task.arguments(context, handout.payload)
         except PayloadMisfit as misfit:
-            self.on_end(handout.lease, wire.failed(handout.lease, "PayloadMisfit", str(misfit)))
+            self.on_end(handout, wire.failed(handout.lease, "PayloadMisfit", str(misfit)))
             return False
         attempt = Attempt(handout, context)
         self._under_way[handout.lease] = attempt
@@ -148,7 +148,7 @@ class Attempts:
             return  # abandoned
         if not self._under_way:
             self.idle.set()
-        self.on_end(attempt.handout.lease, entry)
+        self.on_end(attempt.handout, entry)
 
 
 async def _await(handout: HandOut, task: Task, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bytes | None:

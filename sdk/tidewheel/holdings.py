@@ -25,11 +25,15 @@ FINISHED_BYTES_MAX = 256 * 1024  # of their JSON: a report becomes one record of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A report that is on its way. `started` and `finished` are what its acknowledgement settles."""
+    """A report that is on its way. `started` and `finished` are what its acknowledgement settles.
+
+    `renews` says whether it certainly reaches the owner of the leases: a repeated claim may be answered on the way.
+    """
 
     number: int
     body: bytes
     sent_at: float
+    renews: bool
     started: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()
 
@@ -44,17 +48,19 @@ class _Unread:
 
 @dataclass(slots=True)
 class Holdings:
-    """Leases of one incarnation, and outcomes that no one has acknowledged yet (those outlive the incarnation)."""
+    """Leases of one incarnation, and what it has yet to say. A retired one holds nothing and only finishes speaking."""
 
     worker: str
     tasks: tuple[str, ...]
     now: float
-    finished: dict[str, bytes] = field(default_factory=dict)
     incarnation: str = field(default_factory=lambda: secrets.token_hex(8))
     read_up_to: int = -1
     acknowledged_at: float = field(init=False)
     sent_at: float = field(init=False)
+    finished: dict[str, bytes] = field(default_factory=dict)
     finished_max: int = FINISHED_MAX
+    retired_at: float | None = None
+    took_leave: bool = False
     _number: int = 0
     _held: dict[str, tuple[HandOut, float]] = field(default_factory=dict)
     _started: dict[str, None] = field(default_factory=dict)
@@ -96,15 +102,27 @@ class Holdings:
         self._held.pop(lease, None)
         self._started.pop(lease, None)
 
+    def retire(self, now: float) -> None:
+        """Another incarnation takes this one's place: all leases are given up, outcomes are still told."""
+        self._held.clear()
+        self._started.clear()
+        self.retired_at = now
+
     # --- reports ---
 
     @property
     def has_news(self) -> bool:
-        """Whether a report would say something that was not acknowledged."""
-        return bool(self.finished or self._started)
+        """Whether a report would say something that was not acknowledged; of a retired one, that it holds nothing."""
+        return bool(self.finished or self._started or self.owes_leave)
+
+    @property
+    def owes_leave(self) -> bool:
+        """Whether the server has yet to hear that this incarnation holds nothing any more."""
+        return self.retired_at is not None and not self.took_leave
 
     def news(self, *, slots: int, draining: bool, now: float) -> Report:
         """A report of everything that is new: answered at once."""
+        self.sent_at = now
         finished = self._some_finished()
         started = tuple(self._started)
         held = [lease for lease in self._held if lease not in finished]
@@ -121,7 +139,10 @@ class Holdings:
 
     def acknowledge(self, report: Report) -> None:
         """The server has the report."""
-        self.acknowledged_at = max(self.acknowledged_at, report.sent_at)
+        if self.retired_at is not None and report.sent_at >= self.retired_at:
+            self.took_leave = True
+        if report.renews:
+            self.acknowledged_at = max(self.acknowledged_at, report.sent_at)
         self.finished_max = FINISHED_MAX
         for lease in report.started:
             self._started.pop(lease, None)
@@ -209,7 +230,6 @@ class Holdings:
     ) -> Report:
         self._number += 1
         self._outstanding.add(self._number)
-        self.sent_at = now
         head = {
             "worker": self.worker,
             "incarnation": self.incarnation,
@@ -223,4 +243,7 @@ class Holdings:
         }
         finished = finished or {}
         body = b'%b,"finished":[%b]%b}' % (jsontext.dumps(head)[:-1], b",".join(finished.values()), extra)
-        return Report(number=self._number, body=body, sent_at=now, started=started, finished=tuple(finished))
+        renews = not extra
+        return Report(
+            number=self._number, body=body, sent_at=now, renews=renews, started=started, finished=tuple(finished)
+        )

@@ -6,7 +6,8 @@ worker reports each run at once and a busy one many runs a call. Both bring leas
 
 If the process dies, its leases end on the server and its runs are handed out again. If the server cannot be reached,
 outcomes are kept and repeated; two thirds of a lease without an acknowledgement and all work is dropped, because
-the server may give it to someone else soon after (`_fence`).
+the server may give it to someone else soon after (`_fence`). The worker then goes on as a new incarnation, after the
+old one took leave with all it had to say: what was done counts as long as nobody else was given the run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import contextlib
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
@@ -36,6 +38,9 @@ CALL_SECONDS = 5.0  # for an answer that is not waited for: a third of what ends
 BACKOFF_SECONDS_MAX = 5.0  # A server that comes back is found within one idle period.
 EMPTY_SECONDS = 0.1  # after a long poll that came back empty at once, so that no server is asked in a tight loop
 STOP_SECONDS = 2.0  # for a coroutine's clean-up after it was interrupted
+FORMER_MAX = 8  # incarnations whose tasks may still run and have something to say
+FORMER_SECONDS = 12 * 3600.0  # The server knows an ended incarnation for a day; later it would take it for a new one.
+OWN_MAX = 100  # incarnations remembered: a late answer may still name an older one of ours
 LAST_WORD_SECONDS = 5.0  # for the reports at the end of a drain; what is not told by then is found out by the server
 
 
@@ -52,10 +57,13 @@ class Session:
         self._name = name
         self._task_names = tuple(sorted(tasks))
         self._attempts = Attempts(tasks, slots, self._attempt_ended)
-        self._holdings = self._new_incarnation({})
-        self._own = {self._holdings.incarnation}
+        self._holdings = self._new_incarnation()
+        self._former: deque[Holdings] = deque(maxlen=FORMER_MAX)
+        self._own = deque([self._holdings.incarnation], maxlen=OWN_MAX)
         self._wake = asyncio.Event()
         self._saying = asyncio.Lock()
+        self._introduced = asyncio.Event()
+        self._introduced.set()
         self._draining = self._ending = self._down = False
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reporter: asyncio.Task[None] | None = None
@@ -101,7 +109,7 @@ class Session:
     async def _report_for_ever(self) -> None:
         retrying = self._retrying()
         last = False
-        while not (last and not self._holdings.has_news):
+        while not (last and not self._has_news):
             await self._until_news()
             last = self._ending
             await retrying(self._report_once)
@@ -111,10 +119,13 @@ class Session:
         if boottime() >= self._holdings.fenced_at():
             self._fence("no report was acknowledged for too long")
         async with self._saying:
-            holdings = self._holdings
-            report = holdings.news(slots=self._attempts.free, draining=self._draining, now=boottime())
-            patience = max(0.0, min(CALL_SECONDS, holdings.fenced_at() - boottime()))
+            holdings = next((former for former in self._former if former.has_news), self._holdings)
+            slots = self._attempts.free if holdings is self._holdings else 0
+            report = holdings.news(slots=slots, draining=self._draining, now=boottime())
+            patience = max(0.0, min(CALL_SECONDS, self._holdings.fenced_at() - boottime()))
             await self._send(holdings, report, patience)
+            if not any(former.owes_leave for former in self._former):
+                self._introduced.set()
 
     async def _claim_for_ever(self) -> None:
         retrying = self._retrying()
@@ -122,6 +133,7 @@ class Session:
             await retrying(self._claim_once, secrets.token_hex(8))
 
     async def _claim_once(self, claim_id: str) -> None:
+        await self._introduced.wait()
         # While a prompt report is on its way, its finished leases are neither held nor acknowledged: wait for it.
         async with self._saying:
             holdings = self._holdings
@@ -184,9 +196,11 @@ class Session:
             holdings.start(handout.lease)
         self._wake.set()
 
-    def _attempt_ended(self, lease: str, entry: bytes | None) -> None:
-        if entry is not None:
-            self._holdings.finish(lease, entry)
+    def _attempt_ended(self, handout: HandOut, entry: bytes | None) -> None:
+        """Whoever held the lease says how it ended: to the server, nobody else can."""
+        for holdings in (self._holdings, *self._former):
+            if entry is not None and holdings.incarnation == handout.incarnation:
+                holdings.finish(handout.lease, entry)
         self._wake.set()
 
     # --- incarnations ---
@@ -202,19 +216,29 @@ class Session:
         """Drop all work and begin anew: whoever has the leases next must not meet us."""
         _LOG.warning("%s: all work is dropped (%d tasks), and the worker announces itself anew", reason, self.busy)
         self._attempts.stop_all(None)
-        self._holdings = self._new_incarnation(self._holdings.finished)
-        self._own.add(self._holdings.incarnation)
+        self._holdings.retire(boottime())
+        self._former.append(self._holdings)
+        while boottime() - (self._former[0].retired_at or 0.0) > FORMER_SECONDS:
+            self._former.popleft()
+        self._introduced.clear()
+        self._wake.set()
+        self._holdings = self._new_incarnation()
+        self._own.append(self._holdings.incarnation)
         if self._claimer is not None and not self._ending:
             self._claimer.cancel()
             self._claimer = self._watched(self._claim_for_ever())
 
-    def _new_incarnation(self, finished: dict[str, bytes]) -> Holdings:
-        return Holdings(worker=self._name, tasks=self._task_names, now=boottime(), finished=finished)
+    def _new_incarnation(self) -> Holdings:
+        return Holdings(worker=self._name, tasks=self._task_names, now=boottime())
+
+    @property
+    def _has_news(self) -> bool:
+        return any(holdings.has_news for holdings in (self._holdings, *self._former))
 
     # --- waiting ---
 
     async def _until_news(self) -> None:
-        if self._holdings.has_news or self._ending:
+        if self._has_news or self._ending:
             return
         due_at = min(self._holdings.sent_at + self._holdings.interval_seconds(), self._holdings.fenced_at())
         with contextlib.suppress(TimeoutError):

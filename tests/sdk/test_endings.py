@@ -175,6 +175,9 @@ async def test_a_drain_ends_without_a_server(queue, start):
 # --- fences ---
 
 
+SHORT = {"lease_duration": "PT0.3S"}
+
+
 async def test_without_an_acknowledgement_for_two_thirds_of_a_lease_all_work_stops_and_a_new_incarnation_begins(
     queue, start
 ):
@@ -187,25 +190,40 @@ async def test_without_an_acknowledgement_for_two_thirds_of_a_lease_all_work_sto
             stopped.set()
 
     await start(it=it)
-    [lease] = await queue.hand_out(run("it", handout={"lease_duration": "PT0.3S"}))
-    first = await queue.reported("started", lease)
-    queue.deaf = lambda report: report["incarnation"] == first["incarnation"]
-    fresh = await queue.until(lambda: queue.reports[-1]["incarnation"] != first["incarnation"] and queue.reports[-1])
-    assert stopped.is_set()
+    [lease] = await queue.hand_out(run("it", handout=SHORT))
+    old = (await queue.reported("started", lease))["incarnation"]
+    queue.deaf = lambda report: not stopped.is_set()
+    fresh = await queue.until(lambda: queue.reports[-1]["incarnation"] != old and queue.reports[-1])
     assert (fresh["worker"], fresh["held"], fresh["read_up_to"], fresh["finished"]) == ("w1", [], -1, [])
+    leave = queue.reports[-2]
+    assert (leave["incarnation"], leave["slots"], leave["held"], leave["finished"]) == (old, 0, [], [])
 
 
-async def test_outcomes_that_nobody_acknowledged_outlive_the_incarnation(queue, start):
-    first = []
-    queue.silence = lambda report: bool(report["finished"]) and report["incarnation"] in first
+async def test_an_incarnation_takes_leave_with_all_that_nobody_acknowledged_before_the_next_one_begins(queue, start):
+    """What was done counts, as long as the run was given to nobody else: so it is said first."""
+    queue.silence = lambda report: bool(report["started"]) and report["slots"] > 0
     await start(it=lambda: 42, wait=for_ever)
-    [short] = await queue.hand_out(run("wait", handout={"lease_duration": "PT0.3S"}))
-    first.append((await queue.reported("started", short))["incarnation"])
+    [short] = await queue.hand_out(run("wait", handout=SHORT))
+    old = (await queue.reported("started", short))["incarnation"]
     [lease] = await queue.hand_out(run("it"))
-    told = await queue.until(
-        lambda: next((r for r in queue.reports if leases(r, "finished") and r["incarnation"] not in first), None)
-    )
-    assert told["finished"] == [{"lease": lease, "outcome": "succeeded", "result": 42}]
+    await queue.until(lambda: queue.reports[-1]["incarnation"] != old)
+    leave = next(report for report in queue.reports if report["slots"] == 0)
+    assert (leave["incarnation"], leave["held"]) == (old, [])
+    assert leave["finished"] == [{"lease": lease, "outcome": "succeeded", "result": 42}]
+    incarnations = [report["incarnation"] for report in queue.reports]
+    assert incarnations == sorted(incarnations, key=lambda incarnation: incarnation != old)
+
+
+async def test_a_function_that_ends_after_its_incarnation_is_reported_by_that_one(queue, start, stubborn):
+    """Only the incarnation that was given a lease can speak of it."""
+    await start(it=stubborn)
+    [lease] = await queue.hand_out(run("it"))
+    old = (await queue.reported("started", lease))["incarnation"]
+    await queue.say(incarnation_ended=True, ended_by="")
+    await queue.until(lambda: queue.reports[-1]["incarnation"] != old)
+    stubborn.go_on.set()
+    told = await queue.reported("finished", lease)
+    assert (told["incarnation"], told["finished"][0]["result"]) == (old, "done")
 
 
 async def test_a_lease_is_kept_by_reports_three_times_as_often_as_it_would_end(queue, start):

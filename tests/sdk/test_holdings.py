@@ -150,6 +150,12 @@ def test_work_is_fenced_two_thirds_of_a_lease_after_the_last_acknowledged_report
     assert holdings.fenced_at() == 128.0
 
 
+def test_a_long_poll_keeps_no_lease_as_it_may_be_answered_on_the_way(holdings):
+    holdings.take(1, [hand_out(1)], 100.0)
+    holdings.acknowledge(claim(holdings, now=110.0))
+    assert (holdings.fenced_at(), holdings.sent_at) == (120.0, 100.0)
+
+
 def test_a_draining_worker_has_no_free_slots(holdings):
     report = said(holdings.news(slots=5, draining=True, now=100.0))
     assert (report["slots"], report["draining"]) == (0, True)
