@@ -1,0 +1,117 @@
+"""The server's commands: `tidewheel dev | doctor`; `audit` has a package of its own."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from node import doctor as findings
+from node import settings as configuration
+from node.audit.command import audit
+from node.compose import Node, NotStarted, compose
+from node.console import Commentary
+from node.demo import apply as demo
+from node.folder import FolderRefused
+from node.logging import logger
+from runtime.log import LogError
+from runtime.telemetry import Event, Telemetry
+
+if TYPE_CHECKING:
+    from node.settings import Settings
+
+__all__ = ["audit", "dev", "doctor"]
+
+DEMO_TASKS = "node.demo.tasks:worker"
+
+
+@click.command()
+@click.option("--config", type=click.Path(path_type=Path), help="A TOML file of settings.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the log and the state [tidewheel-data].")
+@click.option("--host", help="Address to listen on [127.0.0.1].")
+@click.option("--port", type=int, help="Port to listen on; 0 takes a free one [8440].")
+@click.option("--durability", type=click.Choice(["process", "disk"]), help="What a commit survives [process].")
+@click.option("--tasks", multiple=True, metavar="MODULE:WORKER", help="Run these workers in a child process.")
+@click.option("--demo", "shows_demo", is_flag=True, help="Apply example schedules and show their runs.")
+def dev(tasks: tuple[str, ...], *, shows_demo: bool, config: Path | None, **flags: Any) -> None:
+    """Run everything in one process on the embedded log; workers in a child process."""
+    settings = _read_settings(config, flags)
+    telemetry = Telemetry(logger=logger(settings.log_format))
+    targets = (*tasks, DEMO_TASKS) if shows_demo else tasks
+    try:
+        node = compose(settings, telemetry, tasks=targets)
+    except (FolderRefused, LogError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    _run(node, telemetry, settings, shows_demo=shows_demo)
+
+
+def _run(node: Node, telemetry: Telemetry, settings: Settings, *, shows_demo: bool) -> None:
+    """Start, work until a signal, stop."""
+    told = _told_to_stop()
+    console = Console()
+    try:
+        node.start()
+        telemetry.info(Event.NODE_READY, url=node.url, data=str(settings.data))
+        console.print(f"Tidewheel is ready at [bold]{node.url}[/]   (Ctrl-C ends it)", highlight=False)
+        if shows_demo:
+            _show_demo(node, console, told)
+        told.wait()
+    except NotStarted as error:
+        raise click.ClickException(str(error)) from error
+    finally:
+        telemetry.info(Event.NODE_STOPPING)
+        node.stop()
+    console.print("Stopped. Nothing is lost: the next start goes on from here.")
+
+
+def _show_demo(node: Node, console: Console, told: threading.Event) -> None:
+    commentary = Commentary(node.log, console)
+    commentary.start()
+    demo.apply(node.url)
+    console.print(f"Look at it: [bold underline]{node.url}/[/]", highlight=False)
+    told.wait()
+    commentary.stop(5)
+
+
+def _told_to_stop() -> threading.Event:
+    """Set by SIGTERM or Ctrl-C; a second one ends the process at once, as a kill would."""
+    told = threading.Event()
+
+    def tell(number: int, _frame: object) -> None:
+        if told.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        told.set()
+
+    signal.signal(signal.SIGTERM, tell)
+    signal.signal(signal.SIGINT, tell)
+    return told
+
+
+@click.command()
+@click.option("--config", type=click.Path(path_type=Path), help="A TOML file of settings.")
+@click.option("--data", type=click.Path(path_type=Path), help="The data folder to look at [tidewheel-data].")
+@click.option("--url", envvar="TIDEWHEEL_URL", default="http://127.0.0.1:8440", show_default=True)
+def doctor(config: Path | None, url: str, **flags: Any) -> None:
+    """Look for what could be wrong with this machine, folder and server; exit 1 when something is."""
+    console = Console()
+    marks = {"ok": "[green]ok   [/]", "note": "[yellow]note [/]", "wrong": "[red]wrong[/]"}
+    wrong = False
+    for finding in findings.examine(_read_settings(config, flags), url):
+        wrong = wrong or finding.verdict is findings.Verdict.WRONG
+        console.print(f"{marks[finding.verdict]} {finding.what}", highlight=False)
+        if finding.remedy:
+            console.print(f"      {finding.remedy}", style="dim", highlight=False)
+    sys.exit(1 if wrong else 0)
+
+
+def _read_settings(config: Path | None, flags: dict[str, Any]) -> Settings:
+    try:
+        return configuration.read(config, flags)
+    except configuration.SettingsError as error:
+        raise click.UsageError(str(error)) from error
