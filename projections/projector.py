@@ -83,7 +83,9 @@ class Kept:
 
 
 class Projector:
-    """Keeps a read model up with the log."""
+    """Keeps a read model up with the log. It keeps the contract of all services (`runtime.lifecycle`)."""
+
+    name = "projector"
 
     def __init__(
         self, *, log: EventLog, model: ReadModel, now: Callable[[], datetime], kept: Kept | None = None,
@@ -106,22 +108,29 @@ class Projector:
         self.problem: str | None = None
 
     def start(self) -> None:
-        """Begin to follow the log."""
-        self._thread.start()
+        """Begin to follow the log; a second call, or one after `stop`, changes nothing."""
+        if self._thread.ident is None and not self._stopping.is_set():
+            self._thread.start()
 
-    def stop(self) -> None:
-        """Return when the batch in hand is written and the thread has ended; idempotent."""
+    def ready(self, timeout: float) -> bool:
+        """Whether the rows have followed the log to where it ended at the start, waiting at most so many seconds."""
+        with self._moved:
+            return self._moved.wait_for(self._caught_up, timeout)
+
+    def stop(self, timeout: float) -> bool:
+        """End when the batch in hand is written; whether it had ended within `timeout` seconds."""
         self._stopping.set()
         reader = self._reader
         if reader is not None:
             reader.wake()
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     @property
-    def ready(self) -> bool:
-        """Whether the rows have followed the log to where it ended at the start, and nothing is wrong now."""
-        return self.problem is None and self._targets is not None and self.reached(self._targets)
+    def failure(self) -> BaseException | None:
+        """What ended the thread although nobody stopped it: nothing does. What it is up against is `problem`."""
+        return None
 
     @property
     def positions(self) -> Positions:
@@ -162,6 +171,9 @@ class Projector:
         with self._moved:
             self._callbacks = [known for known in self._callbacks if known is not callback]
 
+    def _caught_up(self) -> bool:
+        return self.problem is None and self._targets is not None and self._reached(self._targets)
+
     def _reached(self, targets: Positions) -> bool:
         return all(self._positions.get(partition, 0) >= offset for partition, offset in targets.items())
 
@@ -191,7 +203,6 @@ class Projector:
         try:
             while not self._stopping.is_set():
                 stored = self._step(reader, inputs, stored)
-                self.problem = None
         finally:
             self._reader = None
             reader.close()
@@ -235,6 +246,7 @@ class Projector:
     def _publish(self, positions: dict[TopicPartition, int], as_of: datetime) -> None:
         with self._moved:
             self._positions = positions
+            self.problem = None
             self._as_of = max(as_of, self._as_of)
             self._moved.notify_all()
             callbacks = self._callbacks

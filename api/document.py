@@ -1,0 +1,61 @@
+"""The OpenAPI document: what FastAPI knows of the routes, and the bodies, which we read ourselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi.openapi.utils import get_openapi
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+
+VERSION = "1"  # of the API, as in `/v1`: the document does not change with every release
+_COMPONENTS = "#/components/schemas/"
+
+_FAULT = {
+    "type": "object",
+    "properties": {
+        "pointer": {"type": "string", "description": "JSON pointer to what is wrong"},
+        "code": {"type": "string"},
+        "message": {"type": "string"},
+        "remedy": {"type": "string"},
+    },
+    "required": ["pointer", "code", "message"],
+}
+_PROBLEM = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string"},
+        "detail": {"type": "string"},
+        "faults": {"type": "array", "items": _FAULT},
+    },
+    "required": ["type", "title", "status", "code"],
+}
+PROBLEM: dict[int | str, dict[str, Any]] = {
+    "default": {"description": "A problem", "content": {"application/problem+json": {"schema": _PROBLEM}}}
+}
+
+
+def takes(model: type[BaseModel]) -> dict[str, Any]:
+    """What a route says of a body that it reads itself."""
+    schema = model.model_json_schema(ref_template=_COMPONENTS + "{model}", by_alias=True)
+    return {"requestBody": {"content": {"application/json": {"schema": schema}}, "required": True}}
+
+
+def of(app: FastAPI) -> dict[str, Any]:
+    """The document of an application."""
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    components = document.setdefault("components", {}).setdefault("schemas", {})
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)  # ours are problems, and stand as the default
+            schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            components.update(schema.pop("$defs", {}))
+    for unused in ("HTTPValidationError", "ValidationError"):
+        components.pop(unused, None)
+    document["components"]["schemas"] = dict(sorted(components.items()))
+    return document

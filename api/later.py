@@ -1,0 +1,49 @@
+"""What the contract names and this version cannot do: answered 501 `not_supported` with its name, never silently."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fastapi import APIRouter, Response
+
+from api.problems import not_supported
+
+_TENANT = "/v1/tenants/{tenant}"
+_SCHEDULE = _TENANT + "/schedules/{name}"
+
+LATER: tuple[tuple[str, str, str], ...] = (
+    ("POST", f"{_SCHEDULE}:skip", "skipping one occurrence"),
+    ("POST", f"{_SCHEDULE}/backfills", "backfills"),
+    ("GET", f"{_SCHEDULE}/backfills", "backfills"),
+    ("GET", f"{_SCHEDULE}/backfills/{{id}}", "backfills"),
+    ("POST", f"{_SCHEDULE}/backfills/{{id}}:pause", "backfills"),
+    ("POST", f"{_SCHEDULE}/backfills/{{id}}:resume", "backfills"),
+    ("POST", f"{_SCHEDULE}/backfills/{{id}}:cancel", "backfills"),
+    ("GET", "/v1/backfills", "backfills"),
+    ("GET", f"{_TENANT}/runs/{{run_id}}/logs", "logs of runs"),
+    ("POST", f"{_TENANT}/runs/{{run_id}}:rerun", "reruns"),
+    ("POST", f"{_TENANT}/dead-letters/{{run_id}}:redrive", "redriving dead letters"),
+    ("POST", f"{_TENANT}/dead-letters:redrive", "redriving dead letters"),
+    ("POST", f"{_TENANT}/jobs/{{name}}:run", "running a registered job by itself"),
+    *((method, f"{_TENANT}/calendars/{{name}}", "calendars") for method in ("PUT", "GET", "DELETE")),
+    *((method, "/v1/queues/{queue}", "declared queues") for method in ("PUT", "GET", "DELETE")),
+    *((method, _TENANT, "declared tenants") for method in ("PUT", "GET", "DELETE")),
+    ("GET", "/v1/queues", "the list of queues"),
+    ("GET", "/v1/workers", "the list of workers"),
+    ("GET", "/v1/events", "the stream of events"),
+)
+
+
+def router() -> APIRouter:
+    """All of them."""
+    router = APIRouter(tags=["not supported yet"])
+    for method, path, what in LATER:
+        router.add_api_route(path, _refusing(what), methods=[method], summary=f"Not supported yet: {what}")
+    return router
+
+
+def _refusing(what: str) -> Callable[[], Awaitable[Response]]:
+    async def refuse() -> Response:
+        raise not_supported(what)
+
+    return refuse

@@ -1,0 +1,217 @@
+"""Schedules: put, get, list, delete; pause, resume, trigger; what their versions were."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from api import requests, views, writes
+from api.document import takes
+from api.problems import Problem, not_found
+from api.reading import json_response, read_labels
+from projections.store.reader import ALL, Scope
+from schemas import definitions, refusals
+from schemas.faults import Fault, Refused
+
+if TYPE_CHECKING:
+    from api.reading import Reads
+    from api.services import ApiServices, Outlook
+
+NEXT_SHOWN = 3
+AHEAD = timedelta(days=366 * 9)  # a 29th of February may be eight years away
+SELECTED_MAX = 500  # schedules paused or resumed by one request: each is a command of its own
+STATES = ("active", "paused", "deleted")
+FILE_FIELDS = ("kind", "tenant", "name")
+
+
+class ScheduleRoutes:
+    """`/v1/…/schedules`."""
+
+    def __init__(self, services: ApiServices, reads: Reads) -> None:
+        self._services = services
+        self._reads = reads
+
+    def router(self) -> APIRouter:
+        """What is where."""
+        router = APIRouter(tags=["schedules"])
+        many, one = "/v1/tenants/{tenant}/schedules", "/v1/tenants/{tenant}/schedules/{name}"
+        add = router.add_api_route
+        add("/v1/schedules", self.list_all, methods=["GET"], summary="Schedules of all tenants")
+        add("/v1/tenants", self.tenants, methods=["GET"], summary="Tenants that have schedules")
+        add(many, self.list_of_tenant, methods=["GET"], summary="Schedules of a tenant")
+        add(f"{many}:pause", self.pause_many, methods=["POST"], summary="Pause all that a selector names")
+        add(f"{many}:resume", self.resume_many, methods=["POST"], summary="Resume all that a selector names")
+        add(f"{one}:pause", self.pause, methods=["POST"], summary="Skip its occurrences from now on")
+        add(f"{one}:resume", self.resume, methods=["POST"], summary="Its occurrences have runs again")
+        add(f"{one}:trigger", self.trigger, methods=["POST"], summary="One run now")
+        add(f"{one}/versions", self.versions, methods=["GET"], summary="Its versions, newest first")
+        add(one, self.put, methods=["PUT"], summary="Create or replace", openapi_extra=takes(definitions.Schedule))
+        add(one, self.get, methods=["GET"], summary="One schedule as it stands")
+        add(one, self.delete, methods=["DELETE"], summary="End it; open runs finish unless runs=cancel")
+        return router
+
+    # --- reads ----------------------------------------------------------------------------------------------------
+
+    async def list_all(
+        self, request: Request, label: Annotated[list[str], Query()] = [], state: str | None = None,  # noqa: B006
+        cursor: str | None = None, limit: int | None = None,
+    ) -> Response:  # fmt: skip
+        return await self._list(request, ALL, label, state, cursor, limit)
+
+    async def list_of_tenant(
+        self, request: Request, tenant: str, label: Annotated[list[str], Query()] = [],  # noqa: B006
+        state: str | None = None, cursor: str | None = None, limit: int | None = None,
+    ) -> Response:  # fmt: skip
+        scope = Scope(tenant=requests.name(tenant, "tenant"))
+        return await self._list(request, scope, label, state, cursor, limit)
+
+    async def tenants(self, request: Request) -> Response:
+        answered = await self._reads.ask(request, self._services.reader.tenants)
+        return answered.json({"tenants": answered.value})
+
+    async def get(self, request: Request, tenant: str, name: str) -> Response:
+        requests.name(tenant, "tenant")
+        requests.name(name, "schedule")
+        answered = await self._reads.ask(request, self._view, Scope(tenant=tenant), name)
+        if answered.value is None:
+            raise not_found(f"schedule {tenant}/{name}")
+        return answered.json(answered.value, {"ETag": f'"{answered.value["version"]}"'})
+
+    async def versions(self, request: Request, tenant: str, name: str) -> Response:
+        scope = Scope(tenant=requests.name(tenant, "tenant"))
+        answered = await self._reads.ask(request, self._services.reader.versions, scope, name)
+        if not answered.value:
+            raise not_found(f"schedule {tenant}/{name}")
+        return answered.json({"versions": [views.version(row) for row in answered.value]})
+
+    async def _list(
+        self, request: Request, scope: Scope, label: list[str], state: str | None, cursor: str | None, limit: int | None
+    ) -> Response:
+        if state is not None and state not in STATES:
+            raise Refused(refusals.unknown_word(state, STATES, "/state"))
+        labels = read_labels(label)
+        answered = await self._reads.ask(request, self._views, scope, state, labels, cursor, limit)
+        return answered.json(answered.value)
+
+    def _views(
+        self, scope: Scope, state: str | None, labels: dict[str, str], cursor: str | None, limit: int | None
+    ) -> views.Json:
+        page = self._services.reader.schedules(scope, state=state, labels=labels, cursor=cursor, limit=limit)
+        return {"schedules": [self.view(row) for row in page.rows], **({"cursor": page.cursor} if page.cursor else {})}
+
+    def _view(self, scope: Scope, name: str) -> views.Json | None:
+        row = self._services.reader.schedule(scope, name)
+        return None if row is None or row["state"] == "deleted" else self.view(row)
+
+    def view(self, row: views.Row) -> views.Json:
+        """A row as it is shown, with what comes next."""
+        return views.schedule(row, outlook(self._services, row))
+
+    # --- writes ---------------------------------------------------------------------------------------------------
+
+    async def put(self, request: Request, tenant: str, name: str) -> Response:
+        document = await requests.json_object(request)
+        definition = definition_of(document, "Schedule", tenant, name)
+        definitions.read_schedule(definition, strict=True)
+        return await self._send(request, "put", tenant, name, {"definition": definition}, body_at="/data/definition")
+
+    async def delete(self, request: Request, tenant: str, name: str, runs: str | None = None) -> Response:
+        return await self._send(request, "delete", tenant, name, {} if runs is None else {"runs": runs})
+
+    async def pause(self, request: Request, tenant: str, name: str) -> Response:
+        return await self._with_body(request, "pause", tenant, name, ("note", "by"))
+
+    async def resume(self, request: Request, tenant: str, name: str) -> Response:
+        return await self._with_body(request, "resume", tenant, name, ("note", "by", "backfill"))
+
+    async def trigger(self, request: Request, tenant: str, name: str) -> Response:
+        return await self._with_body(request, "trigger", tenant, name, ("payload", "overlap", "note", "by"))
+
+    async def pause_many(self, request: Request, tenant: str) -> Response:
+        return await self._each(request, "pause", tenant)
+
+    async def resume_many(self, request: Request, tenant: str) -> Response:
+        return await self._each(request, "resume", tenant)
+
+    async def _with_body(
+        self, request: Request, verb: str, tenant: str, name: str, known: tuple[str, ...]
+    ) -> Response:  # fmt: skip
+        document = await requests.json_object(request)
+        requests.only(document, known)
+        return await self._send(request, verb, tenant, name, document)
+
+    async def _send(
+        self, request: Request, verb: str, tenant: str, name: str, data: dict[str, Any], *, body_at: str = "/data"
+    ) -> Response:
+        requests.name(tenant, "tenant")
+        requests.name(name, "schedule")
+        data = {"tenant": tenant, "name": name, **data}
+        if (expected := requests.expected_version(request)) is not None:
+            data["expected_version"] = expected
+        return await writes.send(
+            self._services.commander, request, f"tidewheel.schedule.{verb}.v1", data, body_at=body_at
+        )  # fmt: skip
+
+    async def _each(self, request: Request, verb: str, tenant: str) -> Response:
+        """One command for each schedule that the selector names; the answer says what became of each."""
+        scope = Scope(tenant=requests.name(tenant, "tenant"))
+        document = await requests.json_object(request)
+        requests.only(document, ("selector", "note"))
+        labels = _selected(document.get("selector"))
+        answered = await self._reads.ask(
+            request, self._services.reader.schedules, scope, labels=labels, limit=SELECTED_MAX
+        )
+        if answered.value.cursor is not None:
+            detail = f"The selector names more than {SELECTED_MAX} schedules: narrow it by labels."
+            raise Problem(422, "too_many", detail)
+        note = {"note": document["note"]} if "note" in document else {}
+        key, position = requests.command_id(request), ""
+        results = []
+        for row in answered.value.rows:
+            data = {"tenant": tenant, "name": row["name"], **note}
+            answer = await self._services.commander.ask(
+                f"tidewheel.schedule.{verb}.v1", data, f"{key}/{row['name']}"[:128]
+            )
+            results.append(
+                {"name": row["name"], "status": 202} if answer is None else {**answer.body, "status": answer.status}
+            )
+            position = answer.position if answer is not None else position
+        return json_response({"schedules": results}, headers={writes.POSITION: position} if position else {})
+
+
+def definition_of(document: dict[str, Any], kind: str, tenant: str, name: str) -> dict[str, Any]:
+    """The body of a definition file; what it says of its own kind and name must be what the path says."""
+    faults = [
+        Fault(pointer=f"/{field}", code="contradiction", message=f"says {document[field]!r}, the path says {wanted!r}")
+        for field, wanted in zip(FILE_FIELDS, (kind, tenant, name), strict=True)
+        if field in document and document[field] != wanted
+    ]
+    if faults:
+        raise Refused(*faults)
+    return {field: value for field, value in document.items() if field not in FILE_FIELDS}
+
+
+def outlook(services: ApiServices, row: views.Row, limit: int = NEXT_SHOWN) -> Outlook | None:
+    """What comes next of a schedule; None when this version does not understand its definition."""
+    now = services.now()
+    subject = f"{row['tenant']}/{row['name']}"
+    try:
+        return services.forecast(subject, row["definition"], from_=now, to=now + AHEAD, limit=limit)
+    except Refused:
+        return None
+
+
+def _selected(selector: Any) -> dict[str, str]:
+    """`{}` names all; `{"labels": {…}}` those that have them all."""
+    if not isinstance(selector, dict):
+        message = "is required: {} for all, or {labels: {…}}"
+        raise Refused(Fault(pointer="/selector", code="missing", message=message))
+    labels: dict[str, str] = selector.get("labels", {})
+    unknown = [refusals.unknown_field(field, ("labels",), "/selector") for field in selector if field != "labels"]
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        unknown.append(Fault(pointer="/selector/labels", code="type", message="must be an object of strings"))
+    if unknown:
+        raise Refused(*unknown)
+    return labels

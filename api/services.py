@@ -1,0 +1,96 @@
+"""What the API needs of the process it lives in. Everything comes in here; nothing is found by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from api.commander import Commander
+    from api.leases import SimpleLeases
+    from api.relay import WorkerRelay
+    from projections.store.reader import Reader
+    from runtime.log import Log
+    from runtime.record import TopicPartition
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """One occurrence that a definition would have. Without a nominal time it is a reading that will be dropped."""
+
+    nominal_time: datetime | None
+    local_time: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a definition means: in words, and its occurrences in a range, with the clock changes among them."""
+
+    words: str
+    occurrences: tuple[Expected, ...]
+    dst: tuple[Mapping[str, Any], ...] = ()
+
+
+class Forecast(Protocol):
+    """The same arithmetic that decides, asked beforehand."""
+
+    def __call__(
+        self, subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int
+    ) -> Outlook:
+        """The first `limit` occurrences in [from, to) of `tenant/name`; `Refused` for what an apply would refuse."""
+        ...
+
+
+class Progress(Protocol):
+    """How far the rows follow the log: the projector."""
+
+    @property
+    def as_of(self) -> datetime:
+        """Everything appended before this instant is in the rows."""
+        ...
+
+    def inputs(self) -> list[TopicPartition]:
+        """The partitions that rows follow from."""
+        ...
+
+    def reached(self, targets: Mapping[TopicPartition, int]) -> bool:
+        """Whether everything before the targets is in the rows."""
+        ...
+
+    def on_progress(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back, from any thread, whenever rows have moved; the answer ends that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    """What an operator may choose."""
+
+    version: str = "0"
+    # Hosts that requests may name, with any port; empty for any. On loopback, without keys, this is what keeps a page
+    # in the same browser from reaching us under a name of its own.
+    allowed_hosts: frozenset[str] = LOOPBACK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServices:
+    """The ports of the API."""
+
+    log: Log
+    now: Callable[[], datetime]
+    reader: Reader
+    progress: Progress
+    commander: Commander
+    relay: WorkerRelay
+    leases: SimpleLeases
+    forecast: Forecast
+    registry: CollectorRegistry
+    unready: Callable[[], Mapping[str, str]]  # what is not ready, and why; empty when all is
+    settings: ApiSettings = field(default_factory=ApiSettings)

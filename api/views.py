@@ -1,0 +1,170 @@
+"""Rows as the API shows them. Names are those of the contract; what is not known is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from api.services import Outlook
+
+Row = Mapping[str, Any]
+Json = dict[str, Any]
+
+
+def schedule(row: Row, outlook: Outlook | None) -> Json:
+    """A schedule as it stands. `next` are its coming occurrences; a paused one has none that will run."""
+    definition = row["definition"] or {}
+    coming = [] if outlook is None else [each.nominal_time for each in outlook.occurrences if each.nominal_time]
+    alive = row["state"] == "active"
+    return _known(
+        tenant=row["tenant"],
+        name=row["name"],
+        version=row["version"],
+        state=row["state"],
+        labels=row["labels"] or {},
+        note=definition.get("note"),
+        words=None if outlook is None else outlook.words,
+        timezone=(definition.get("trigger") or {}).get("timezone", "UTC"),
+        next=coming if alive else [],
+        next_run_at=coming[0] if alive and coming else None,
+        last_run=_last(row),
+        effective_at=row["effective_at"],
+        changed_at=row["changed_at"],
+        deleted_at=row["deleted_at"],
+        tz_version=row["tz_version"],
+        definition=definition,
+    )
+
+
+def _last(row: Row) -> Json | None:
+    if row["last_run_id"] is None and row["last_finished_run_id"] is None:
+        return None
+    return _known(
+        run_id=row["last_run_id"],
+        nominal_time=row["last_nominal_time"],
+        created_at=row["last_created_at"],
+        finished_run_id=row["last_finished_run_id"],
+        outcome=row["last_outcome"],
+        finished_at=row["last_finished_at"],
+    )
+
+
+def version(row: Row) -> Json:
+    """One version of a schedule: it decides nominal instants in (effective_from, effective_to]."""
+    names = ("tenant", "schedule", "version", "effective_from", "effective_to", "tz_version", "definition")
+    return _known(**{name: row[name] for name in names})
+
+
+_RUN = (
+    "tenant", "schedule", "run_id", "state", "version", "cause", "of", "queue", "nominal_time", "created_at",
+    "due_at", "deadline_at", "started_at", "finished_at", "outcome", "worker", "cancel_requested_at", "error",
+)  # fmt: skip
+
+
+def run(row: Row) -> Json:
+    """A run as it stands."""
+    is_open = row["outcome"] is None
+    view = _known(**{name: row[name] for name in _RUN}, reason=row["reason"] or None)
+    view["labels"] = row["labels"] or {}
+    view["attempt_count"] = row["attempts"]
+    if is_open and row["state"] == "retry_wait":
+        view["retry_at"] = row["retry_at"]
+    if is_open and row["state"] != "running" and _still_waits(row):
+        waiting = {"reason": row["waiting"], "since": row["waiting_since"], "until": row["waiting_until"]}
+        view["waiting"] = _known(**waiting)
+    return view
+
+
+def _still_waits(row: Row) -> bool:
+    """A deferral before the last attempt is over says nothing of the time after it."""
+    return row["waiting"] is not None and (row["ended_at"] is None or row["waiting_at"] >= row["ended_at"])
+
+
+def run_in_full(row: Row, attempts: Iterable[Row], story: Iterable[Row]) -> Json:
+    """A run with its attempts, its events, and the job it was created from."""
+    events = [event(each) for each in story]
+    view = run(row) | {"attempts": [attempt(each) for each in attempts], "events": events}
+    for each in events:
+        data = each["data"]
+        if each["type"].endswith(".run.created.v1"):
+            view["job"] = data["job"]
+        if each["type"].endswith(".run.finished.v1") and "result" in data:
+            view["result"] = data["result"]
+    return view
+
+
+_ATTEMPT = (
+    "attempt",
+    "handout",
+    "state",
+    "worker",
+    "incarnation",
+    "handed_out_at",
+    "started_at",
+    "finished_at",
+    "error",
+)
+
+
+def attempt(row: Row) -> Json:
+    """One hand-out of a run."""
+    return _known(**{name: row[name] for name in _ATTEMPT}, counted=row["counted"])
+
+
+def event(row: Row) -> Json:
+    """A fact as it was written."""
+    document = orjson.loads(row["event"])
+    names = ("id", "type", "time", "source", "subject", "data")
+    return {name: document[name] for name in names if name in document} | {"appended_at": row["appended_at"]}
+
+
+def undone(row: Row) -> Json:
+    """An occurrence without a run, and why."""
+    view = _known(
+        decision=row["decision"],
+        reason=row["reason"],
+        version=row["version"],
+        decided_at=row["decided_at"],
+        until=row["until"],
+        rule=row["rule"] or None,
+        blocked_by=row["blocked_by"],
+        detail=row["detail"] or None,
+    )
+    if row["local_time"]:
+        return view | {"local_time": row["local_time"]}
+    if row["nominal_to"] is not None:
+        return view | {"range": {"from": row["nominal_from"], "to": row["nominal_to"], "count": row["count"]}}
+    return view | {"nominal_time": row["nominal_from"]}
+
+
+def created(row: Row) -> Json:
+    """An occurrence that has a run."""
+    return _known(
+        decision="created",
+        nominal_time=row["nominal_time"],
+        run_id=row["run_id"],
+        reason=row["cause"],
+        version=row["version"],
+        decided_at=row["created_at"],
+        state=row["state"],
+        finished_at=row["finished_at"],
+    )
+
+
+def command(row: Row) -> Json:
+    """What became of a command."""
+    names = ("command_id", "tenant", "name", "answered_at")
+    return {**(row["told"] or {}), **{name: row[name] for name in names}, "state": row["outcome"]}
+
+
+def entry(row: Row) -> Json:
+    """A reference definition."""
+    names = ("tenant", "name", "version", "changed_at", "definition")
+    return {name: row[name] for name in names}
+
+
+def _known(**values: Any) -> Json:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,117 @@
+"""The worker protocol over HTTP: whole reports for our SDK, and the simple form for other languages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request, Response
+
+from api import reports, requests
+from api.document import takes
+from api.reading import json_response
+from api.relay import UNNUMBERED, ClientGone
+from schemas.facts import ErrorInfo
+from schemas.internal import FinishedLease, WorkerReport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from api.services import ApiServices
+
+SHARD = 0  # this version's queues have one
+_CLIENT_GONE = 499  # nobody reads it; the figures tell it apart
+
+
+class WorkerRoutes:
+    """`/v1/queues/{queue}/…` and `/v1/leases…`."""
+
+    def __init__(self, services: ApiServices) -> None:
+        self._services = services
+
+    def router(self) -> APIRouter:
+        """What is where."""
+        router = APIRouter(tags=["workers"])
+
+        def add(path: str, handler: Any, summary: str, body: type[Any]) -> None:
+            router.add_api_route(path, handler, methods=["POST"], summary=summary, openapi_extra=takes(body))
+
+        add("/v1/queues/{queue}/workers:report", self.report, "A whole report, for all leases", reports.Report)
+        add("/v1/queues/{queue}/leases:claim", self.claim, "Ask for work", reports.Claim)
+        add("/v1/leases:heartbeat", self.heartbeat, "Keep leases", reports.Heartbeat)
+        add("/v1/leases/{lease}:complete", self.complete, "Be done with a lease", reports.Completion)
+        return router
+
+    async def report(self, request: Request, queue: str) -> Response:
+        requests.name(queue, "queue")
+        body = reports.read(reports.Report, await requests.raw_body(request))
+        fact, unknown = self._fact(queue, body)
+        try:
+            post = await self._services.relay.report(fact, wait=body.wait, gone=_gone(request))
+        except ClientGone:
+            return Response(status_code=_CLIENT_GONE)
+        return Response(post.json(unknown), media_type="application/json")
+
+    async def claim(self, request: Request, queue: str) -> Response:
+        requests.name(queue, "queue")
+        body = reports.read(reports.Claim, await requests.raw_body(request))
+        try:
+            leases = await self._services.leases.claim(
+                queue=queue, worker=body.worker, tasks=body.tasks, slots=body.slots, wait=body.wait,
+                claim_id=body.claim_id, gone=_gone(request),
+            )  # fmt: skip
+        except ClientGone:
+            return Response(status_code=_CLIENT_GONE)
+        return json_response({"leases": leases})
+
+    async def heartbeat(self, request: Request) -> Response:
+        body = reports.read(reports.Heartbeat, await requests.raw_body(request))
+        return json_response(await self._services.leases.heartbeat(body.worker, body.leases))
+
+    async def complete(self, request: Request, lease: str) -> Response:
+        body = reports.read(reports.Completion, await requests.raw_body(request))
+        finished = _finished(reports.finished_data(body, lease, ""))
+        await self._services.leases.complete(lease, finished, body.worker)
+        return json_response({"lease": lease, "outcome": body.outcome})
+
+    def _fact(self, queue: str, body: reports.Report) -> tuple[WorkerReport, list[str]]:
+        """The report as a fact, and the leases that are none of this queue."""
+        prefix = f"{queue}.{SHARD}."
+        finished = [
+            reports.finished_data(each, each.lease, f"/finished/{number}") for number, each in enumerate(body.finished)
+        ]
+        named = (*body.held, *body.started, *(each.lease for each in body.finished))
+        fact = WorkerReport(
+            queue=queue,
+            shard=SHARD,
+            worker=body.worker,
+            incarnation=body.incarnation,
+            number=UNNUMBERED if body.number is None else body.number,
+            inbox=self._services.relay.inbox,
+            read_up_to=body.read_up_to,
+            slots=body.slots,
+            tasks=body.tasks,
+            held=tuple(lease for lease in body.held if lease.startswith(prefix)),
+            started=tuple(lease for lease in body.started if lease.startswith(prefix)),
+            finished=tuple(_finished(each) for each in finished if each["lease"].startswith(prefix)),
+            draining=body.draining,
+            claim_id=body.claim_id,
+        )
+        return fact, sorted({lease for lease in named if not lease.startswith(prefix)})
+
+
+def _finished(data: Mapping[str, Any]) -> FinishedLease:
+    error = data.get("error")
+    return FinishedLease(
+        lease=data["lease"], outcome=data["outcome"], result=data.get("result"),
+        error=None if error is None else ErrorInfo(type=error["type"], message=error["message"]),
+    )  # fmt: skip
+
+
+def _gone(request: Request) -> Any:
+    """Return when the client has closed its connection. Its body was read, so that is all that can still come."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    return gone
