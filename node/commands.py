@@ -1,4 +1,4 @@
-"""The server's commands: `tidewheel dev | doctor`; `audit` has a package of its own."""
+"""The server's commands `tidewheel dev` and `tidewheel doctor`; `audit` has a package of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rich.console import Console
 
 from node import doctor as findings
 from node import settings as configuration
-from node.audit.command import audit
 from node.compose import Node, NotStarted, compose
 from node.console import Commentary
 from node.demo import apply as demo
@@ -25,7 +24,7 @@ from runtime.telemetry import Event, Telemetry
 if TYPE_CHECKING:
     from node.settings import Settings
 
-__all__ = ["audit", "dev", "doctor"]
+__all__ = ["dev", "doctor"]
 
 DEMO_TASKS = "node.demo.tasks:worker"
 

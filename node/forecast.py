@@ -19,9 +19,7 @@ def forecast(now: Callable[[], datetime]) -> Forecast:
 
     def ask(subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int) -> Outlook:
         tenant, _, name = subject.partition("/")
-        found = preview(
-            definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name, strict=False
-        )
+        found = preview(definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name, strict=False)
         return Outlook(
             words=found["words"], occurrences=tuple(map(_expected, found["occurrences"])), dst=tuple(found["dst"])
         )

@@ -15,7 +15,12 @@ def logger(style: str) -> Any:
     if style == "json":
         processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        processors.append(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()))
+        processors.append(
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(),
+                exception_formatter=structlog.dev.plain_traceback,  # no local values: they may be secrets
+            )
+        )
     return structlog.wrap_logger(
         structlog.PrintLogger(sys.stderr),
         processors=processors,
