@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
 from pydantic import ValidationError
 
-from scheduler import occurrences, plan, templates
+from scheduler import bounds, occurrences, plan, templates
 from scheduler.instants import from_seconds, seconds, text
 from scheduler.plan import Plan
 from schemas import definitions
@@ -21,6 +22,7 @@ from schemas.frozen import frozen
 
 LAST_YEAR_SECONDS = 253_370_764_800  # 9999-01-01
 SECOND = timedelta(seconds=1)
+DEFINITION_BYTES_MAX = 192 * 1024  # the largest one without unknown fields has some 110 KiB
 
 
 @frozen
@@ -56,8 +58,11 @@ def schedule(
     document = definitions.normal_form(model)
     if model.trigger.every is not None and model.trigger.anchor is None:
         document["trigger"]["anchor"] = text(from_seconds(anchor))
+    _within_a_record(document, pointer)
     compiled = plan.of_schedule(model, hash_key, anchor=anchor)
-    return Checked(schedule=model, definition=document, plan=compiled, warnings=(*unknown, *_warnings(model)))
+    return Checked(
+        schedule=model, definition=document, plan=compiled, warnings=bounds.warnings((*unknown, *_warnings(model)))
+    )
 
 
 def job(data: Any, *, strict: bool = False, pointer: str = "") -> tuple[definitions.Job, tuple[str, ...]]:
@@ -66,7 +71,16 @@ def job(data: Any, *, strict: bool = False, pointer: str = "") -> tuple[definiti
     faults = tuple(_payload(model, f"{pointer}/payload"))
     if faults:
         raise Refused(*faults)
-    return model, warnings
+    _within_a_record(definitions.normal_form(model), pointer)
+    return model, bounds.warnings(warnings)
+
+
+def _within_a_record(document: Mapping[str, Any], pointer: str) -> None:
+    """Unknown fields are kept, so they count: what is accepted must fit into every record that carries it."""
+    size = len(orjson.dumps(document))
+    if size > DEFINITION_BYTES_MAX:
+        message = f"has {size} bytes of JSON, more than {DEFINITION_BYTES_MAX}"
+        raise Refused(Fault(pointer=pointer, code="too_large", message=message, remedy="leave out what is not needed"))
 
 
 def _with_others(found: tuple[Fault, ...], data: Any, hash_key: str, now: datetime, pointer: str) -> tuple[Fault, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from scheduler.instants import millis
 from scheduler.state import PartitionState
 from schemas.frozen import frozen
 
@@ -19,10 +18,6 @@ class Context:
 
     now: datetime
     horizon: datetime
+    horizon_ms: int
     shared: PartitionState
     tz_version: str
-
-    @property
-    def horizon_ms(self) -> int:
-        """The horizon in milliseconds."""
-        return millis(self.horizon)

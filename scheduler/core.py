@@ -32,8 +32,6 @@ from schemas.scheduling import CommandRemembered, HistoryForgotten
 if TYPE_CHECKING:
     from runtime.machine import Rows
 
-OF_PARTITION = (CatalogAdopted, RecoveryStarted, RecoveryFinished, TzAdopted, CommandAnswered, CommandRejected)
-
 
 class SchedulerCore:
     """The decisions of one scheduler partition. It keeps nothing between calls."""
@@ -80,26 +78,21 @@ class SchedulerCore:
 
     def key_of(self, fact: Fact) -> bytes:
         """See `runtime.machine.Core`."""
-        match fact:
-            case CatalogEntry(tenant=tenant, name=name):
-                return keys.job(tenant, name)
-            case CommandRemembered() | HistoryForgotten():
-                return keys.job(fact.tenant, fact.name) if fact.of == "job" else keys.schedule(fact.tenant, fact.name)
-            case RunInquired(run=run):
-                return keys.schedule(run.tenant, run.schedule)
-            case _ if isinstance(fact, OF_PARTITION):
-                return PARTITION
-            case _:
-                return keys.schedule(fact.tenant, fact.schedule)  # type: ignore[attr-defined]
+        return _KEYS.get(type(fact), _of_schedule)(fact)
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
     def decide(self, state_: State, input_: Any, moment: Moment, shared: State) -> Sequence[Fact]:
         """See `runtime.machine.Core`."""
         assert isinstance(shared, PartitionState)
-        context = Context(now=moment.now, horizon=moment.read_until, shared=shared, tz_version=self._tz_version)
-        adopted = partition.adopt_tz(shared, self._partition, self._tz_version, moment.now)
-        return (*adopted, *self._decide(state_, input_, context))
+        horizon = moment.read_until
+        context = Context(
+            now=moment.now, horizon=horizon, horizon_ms=millis(horizon), shared=shared, tz_version=self._tz_version
+        )
+        facts = self._decide(state_, input_, context)
+        if shared.tz_version != self._tz_version:
+            facts = (partition.tz_adopted(shared, self._partition, self._tz_version, moment.now), *facts)
+        return facts
 
     def _decide(self, state_: State, input_: Any, context: Context) -> Sequence[Fact]:
         match state_, input_:
@@ -138,6 +131,33 @@ class SchedulerCore:
     def route(self, state_: State, fact: Fact) -> Sequence[Output]:
         """See `runtime.machine.Core`."""
         return self._routes.of(state_, fact)
+
+
+def _of_schedule(fact: Any) -> bytes:
+    return keys.schedule(fact.tenant, fact.schedule)
+
+
+def _of_partition(_fact: Any) -> bytes:
+    return PARTITION
+
+
+def _of_either(fact: CommandRemembered | HistoryForgotten) -> bytes:
+    return keys.job(fact.tenant, fact.name) if fact.of == "job" else keys.schedule(fact.tenant, fact.name)
+
+
+# Whose state a fact changes, where it is not its schedule's. Answers and refusals change nobody's.
+_KEYS: Mapping[type[Fact], Callable[[Any], bytes]] = {
+    CatalogEntry: lambda entry: keys.job(entry.tenant, entry.name),
+    CommandRemembered: _of_either,
+    HistoryForgotten: _of_either,
+    RunInquired: lambda inquired: _of_schedule(inquired.run),
+    CatalogAdopted: _of_partition,
+    RecoveryStarted: _of_partition,
+    RecoveryFinished: _of_partition,
+    TzAdopted: _of_partition,
+    CommandAnswered: _of_partition,
+    CommandRejected: _of_partition,
+}
 
 
 def _with_plans(schedule: ScheduleState) -> ScheduleState:

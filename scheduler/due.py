@@ -41,20 +41,25 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
     """The instant of the next step."""
     if state.cancelling is not None or waiting.may_go(state):
         return 0
-    due = timeline.next_event_ms(state)
-    if state.held or state.waiting or state.open_runs or state.memory.count or state.segments:
+    first = timeline.next_event_ms(state)
+    if state.held:
+        first = _sooner(first, state.held[0].at_ms)
+    if state.waiting is not None:
+        first = _sooner(_sooner(first, state.waiting.until_ms), waiting.dropped_at_ms(state))
+    if state.inquiry.at_ms is not None:
+        first = _sooner(first, state.inquiry.at_ms)
+    if state.memory.count:
+        first = _sooner(first, memory.forget_at_ms(state.memory))
+    if state.spilled_to is not None or not state.exists:
         ledger_at = ledger.forget_at(state, history_seconds)
-        instants = (
-            due,
-            state.held[0].at_ms if state.held else None,
-            state.waiting.until_ms if state.waiting else None,
-            waiting.dropped_at_ms(state),
-            state.inquiry.at_ms,
-            memory.forget_at_ms(state.memory),
-            None if ledger_at is None else ledger_at * SECOND_MS,
-        )
-        return min((instant for instant in instants if instant is not None), default=None)
-    return due
+        first = _sooner(first, None if ledger_at is None else ledger_at * SECOND_MS)
+    return first
+
+
+def _sooner(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: int) -> Facts:

@@ -14,7 +14,7 @@ from scheduler import keys, ledger, memory, plan, sweeps
 from scheduler.instants import millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
 from scheduler.plan import Version
-from scheduler.state import Cancelling, Held, Phase, ScheduleState, Segment, Sweep, Waiting, changed
+from scheduler.state import Cancelling, Held, Phase, ScheduleState, Segment, Sweep, Waiting, changed, updated
 from schemas import codec
 from schemas.facts import (
     Cause,
@@ -212,7 +212,7 @@ def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
         nominal = seconds(fact.nominal_time)
         fields["segments"] = ledger.resolve(state.segments, state.rows, nominal, outcome=fact.outcome.value)
     # What is due did not change, so what was computed about it is kept.
-    return replace(state, **fields)
+    return updated(state, **fields)
 
 
 def _swept(state: ScheduleState, fact: RunsSwept) -> ScheduleState:
@@ -243,15 +243,15 @@ def _sooner(one: int | None, other: int | None) -> int | None:
 
 def _remembered(state: ScheduleState, fact: CommandRemembered) -> ScheduleState:
     source_version = state.source_version if fact.source_version is None else fact.source_version
-    return replace(state, memory=memory.remember(state.memory, state.rows, fact), source_version=source_version)
+    return updated(state, memory=memory.remember(state.memory, state.rows, fact), source_version=source_version)
 
 
 def _forgotten(state: ScheduleState, fact: HistoryForgotten) -> ScheduleState:
     if fact.commands_until is not None:
-        state = replace(state, memory=memory.forget(state.memory, state.rows, fact.commands_until))
+        state = updated(state, memory=memory.forget(state.memory, state.rows, fact.commands_until))
     if fact.ledger_until is not None:
         segments, spilled_to = ledger.forget(state, seconds(fact.ledger_until))
-        state = replace(state, segments=segments, spilled_to=spilled_to)
+        state = updated(state, segments=segments, spilled_to=spilled_to)
     return state
 
 

@@ -29,6 +29,7 @@ def from_seconds(number: int) -> datetime:
     return datetime.fromtimestamp(number, UTC)
 
 
+@lru_cache(maxsize=4096)
 def from_millis(number: int) -> datetime:
     """The instant of so many milliseconds since 1970."""
     whole, rest = divmod(number, SECOND_MS)

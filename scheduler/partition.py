@@ -36,12 +36,10 @@ class CatalogRead:
     offset: int
 
 
-def adopt_tz(state: PartitionState, partition: int, version: str, now: datetime) -> tuple[Fact, ...]:
-    """The partition follows this process's tz database from now on, when that is another one than before."""
-    if state.tz_version == version:
-        return ()
-    fact = TzAdopted(role=ROLE, partition=partition, version=version, adopted_at=now, previous=state.tz_version or None)
-    return (fact,)
+def tz_adopted(state: PartitionState, partition: int, version: str, now: datetime) -> TzAdopted:
+    """The partition follows this process's tz database from now on."""
+    previous = state.tz_version or None
+    return TzAdopted(role=ROLE, partition=partition, version=version, adopted_at=now, previous=previous)
 
 
 def check_tz(state: PartitionState, partition: int, version: str) -> PartitionState:

@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.machine import PARTITION, Moment
 from runtime.record import REPLY_HEADER, Record
-from scheduler import commands, keys
+from scheduler import bounds, commands, keys
 from scheduler.partition import CatalogRead
 from schemas import codec, identity, topics
 from schemas.codec import Envelope
@@ -57,11 +57,12 @@ def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[
     envelope = _envelope_of(record)
     tenant, name = _named(envelope)
     reason = _reason(faults)
+    shown = bounds.faults(faults)
     rejected = CommandRejected(
         tenant=tenant,
         name=name,
         reason=reason,
-        faults=tuple(faults),
+        faults=shown,
         position=_position(record),
         rejected_at=moment.now,
         command_id="" if envelope is None else envelope.id,
@@ -74,9 +75,7 @@ def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[
         return (rejected,)
     body = {"tenant": tenant, "name": name, "reason": reason}
     status = STATUS.get(reason, INVALID)
-    answered = CommandAnswered(
-        command_id=envelope.id, reply_to=reply_to, status=status, body=body, faults=tuple(faults)
-    )
+    answered = CommandAnswered(command_id=envelope.id, reply_to=reply_to, status=status, body=body, faults=shown)
     return (rejected, answered)
 
 

@@ -9,10 +9,10 @@ An occurrence belongs to the last phase that began before it, whenever the owner
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import field, fields
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from runtime.machine import Rows
 from scheduler import keys
@@ -20,7 +20,7 @@ from scheduler.instants import SECOND_MS
 from scheduler.plan import Plan
 from schemas import codec
 from schemas.facts import Cause, Outcome
-from schemas.frozen import frozen
+from schemas.frozen import compiled, frozen, twin
 
 PHASES_MAX = 64  # changes of one schedule between two decisions; more than that is a publisher gone wild
 
@@ -181,7 +181,29 @@ State = ScheduleState | JobState | PartitionState
 
 def changed(state: ScheduleState, **fields: Any) -> ScheduleState:
     """The state with other fields; what was noted about the old one is forgotten."""
-    return replace(state, due=None, **fields)
+    return updated(state, due=None, **fields)
+
+
+def updated(state: ScheduleState, **fields: Any) -> ScheduleState:
+    """The state with other fields, where nothing changed about what is due.
+
+    It is `dataclasses.replace` at an eighth of the price: a run is two changes of a state with two dozen fields.
+    """
+    copy = _copy(state)
+    for name, value in fields.items():
+        setattr(copy, name, value)
+    copy.__class__ = ScheduleState
+    return cast("ScheduleState", copy)
+
+
+def _copier() -> Callable[[ScheduleState], Any]:
+    """What fills a twin (see `schemas.frozen`) from a state, field by field."""
+    lines = [f"    copy.{field_.name} = state.{field_.name}" for field_ in fields(ScheduleState)]
+    source = "\n".join(["def copied(state):", "    copy = Twin()", *lines, "    return copy"])
+    return compiled(source, "copied", {"Twin": twin(ScheduleState)})
+
+
+_copy = _copier()
 
 
 def save(state: State, rows: Rows) -> None:

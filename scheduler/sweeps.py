@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from scheduler import keys
 from scheduler.context import Context
@@ -14,7 +13,8 @@ from schemas.facts import Fact, RunCancelRequested, RunCreated
 from schemas.internal import RunInquired
 from schemas.scheduling import RunsSwept
 
-PAGE_RUNS = 64  # of one step: some hundred kilobytes of runs
+PAGE_RUNS = 64  # of one step,
+PAGE_BYTES = 256 * 1024  # and at least one, however large: a batch holds a few steps
 FIRST_MS = 10 * 60 * 1000  # after its creation a run without outcome is asked after for the first time,
 LONGEST_MS = 6 * 60 * 60 * 1000  # then after twice as long each time, at last every six hours
 
@@ -70,9 +70,14 @@ def run_row(state: ScheduleState, run_id: str) -> RunCreated | None:
 
 
 def _page(state: ScheduleState, cursor: str) -> tuple[list[RunCreated], bool]:
-    rows = _rows_behind(state, cursor)
-    page = [codec.load(RunCreated, codec.parse(row)) for _, row in islice(rows, PAGE_RUNS)]
-    return page, next(rows, None) is None
+    page: list[RunCreated] = []
+    size = 0
+    for _, row in _rows_behind(state, cursor):
+        if len(page) >= PAGE_RUNS or size >= PAGE_BYTES:
+            return page, False
+        page.append(codec.load(RunCreated, codec.parse(row)))
+        size += len(row)
+    return page, True
 
 
 def _rows_behind(state: ScheduleState, cursor: str) -> Iterator[tuple[bytes, bytes]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scheduler import keys, memory
+from scheduler import bounds, keys, memory
 from scheduler.commands import cancel, delete, jobs, pause, put, resume, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict
 from scheduler.context import Context
@@ -95,11 +95,12 @@ def _current_version(state: Owner) -> int:
 
 
 def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fact, ...]:
+    faults = bounds.faults(verdict.faults)
     fact = CommandRejected(
         tenant=command.tenant,
         name=command.name,
         reason=verdict.reason,
-        faults=verdict.faults,
+        faults=faults,
         position=command.position,
         rejected_at=context.now,
         command_id=command.id,
@@ -109,7 +110,7 @@ def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fa
     body = {"tenant": command.tenant, "name": command.name, "reason": verdict.reason, **verdict.body}
     # Something that is gone already stays gone: an older word of its source must not bring it back.
     ordered = command.request.source_version if verdict.reason == "not_found" else None
-    return (fact, *_conclude(command, context, verdict.status, body, verdict.faults, ordered))
+    return (fact, *_conclude(command, context, verdict.status, body, faults, ordered))
 
 
 def _conclude(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from scheduler import keys, ledger, sweeps
+from scheduler import ledger, memory, sweeps
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict
 from scheduler.context import Context
 from scheduler.instants import seconds
@@ -23,7 +23,7 @@ def decide(state: ScheduleState, command: Command, request: RunCancel, context: 
     """Pass it on, or say that it comes too late, or that there is no such run."""
     run = sweeps.run_row(state, request.run_id)
     if run is None:
-        return _finished(state, request.run_id) if _was(state, request.run_id) else _unknown(request.run_id)
+        return _finished(state, request.run_id) if _was(state, request.run_id, context) else _unknown(request.run_id)
     return Forwarded(
         facts=(
             RunCancelRequested(
@@ -43,11 +43,12 @@ def decide(state: ScheduleState, command: Command, request: RunCancel, context: 
     )
 
 
-def _was(state: ScheduleState, run_id: str) -> bool:
+def _was(state: ScheduleState, run_id: str, context: Context) -> bool:
     """Whether there was such a run: the ledger says it, behind its reach the decided mark."""
     last = run_id.rpartition(".")[2]
     if last.startswith("m-"):
-        return state.rows.get(keys.COMMAND + last[2:].encode()) is not None
+        trigger = memory.recall(state.rows, last[2:], context.now)
+        return trigger is not None and trigger.body.get("run_id") == run_id
     nominal = _nominal(last)
     if nominal is None or nominal > state.decided_until or not state.version:
         return False

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+import orjson
+
 from runtime.machine import PARTITION, Moment, Output, Reached, Woken
 from runtime.record import Record
 from scheduler.core import SchedulerCore
 from schemas import codec, topics
-from schemas.commands import COMMANDS, Command
+from schemas.commands import COMMANDS
 from schemas.facts import (
     CatalogEntry,
     Cause,
@@ -24,6 +26,7 @@ from schemas.facts import (
     RunCreated,
     RunFinished,
 )
+from schemas.faults import Refused
 from schemas.internal import CommandAnswered
 
 F = TypeVar("F", bound=Fact)
@@ -109,7 +112,7 @@ class Shell:
         self, topic: str, value: Any, *, published: str | None = None, reply_to: int | None = None
     ) -> list[Fact]:
         """Any record."""
-        raw = value if isinstance(value, bytes) else codec.writing.orjson.dumps(value)
+        raw = value if isinstance(value, bytes) else orjson.dumps(value)
         headers = () if reply_to is None else (("tw-reply-to", str(reply_to).encode()),)
         self.offset += 1
         appended = self.now if published is None else at(published)
@@ -117,7 +120,7 @@ class Shell:
         before = len(self.facts)
         try:
             read = self.core.read(record)
-        except codec.Refused as refusal:
+        except Refused as refusal:
             for fact in self.core.refuse(record, refusal.faults, self.moment):
                 self.apply(fact)
         else:
@@ -169,7 +172,7 @@ class Shell:
         return [_run_text(run) for run in self.all(RunCreated, name)]
 
     def skipped(self, name: str = "s") -> list[str]:
-        """Skipped occurrences as `nominal reason`, ranges as `from/to×count reason`."""
+        """Skipped occurrences as `nominal reason`, ranges as `from..to xcount reason`."""
         return [_skip_text(fact) for fact in self.all(OccurrenceSkipped, name)]
 
     def deferred(self, name: str = "s") -> list[str]:
@@ -264,7 +267,7 @@ def _run_text(run: RunCreated) -> str:
 def _skip_text(fact: OccurrenceSkipped) -> str:
     if fact.range is not None:
         last = fact.range.to - timedelta(seconds=1)
-        return f"{clock(fact.range.from_)}–{clock(last)} ×{fact.range.count} {fact.reason.value}"
+        return f"{clock(fact.range.from_)}..{clock(last)} x{fact.range.count} {fact.reason.value}"
     if fact.nominal_time is None:
         return f"({fact.local_time}) {fact.reason.value}"
     return f"{clock(fact.nominal_time)} {fact.reason.value}"

@@ -1,0 +1,174 @@
+"""When a definition would be due, before anyone accepts it: the same checks and the same arithmetic as an apply.
+
+    preview(definition, from_=…, to=…, limit=…, now=…) -> {"words", "warnings", "occurrences", "dst"}
+    check(definition, now=…) -> warnings
+
+Both raise `Refused` with every fault that an apply would name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from scheduler import checks, occurrences, words
+from scheduler.instants import from_seconds, seconds, text
+from scheduler.occurrences.zones import Segment
+from scheduler.plan import Plan
+from scheduler.timeline import LAST_INSTANT
+from schemas.faults import Fault, Refused
+
+LIMIT_MAX = 1_000  # occurrences of one answer
+CHANGES_MAX = 100  # clock changes of one answer: half a century of them
+READINGS_SHOWN_MAX = 5
+NAMELESS = "_"  # what `H` takes its place from when a preview has no name yet
+
+
+def preview(
+    definition: Mapping[str, Any],
+    *,
+    from_: datetime,
+    to: datetime,
+    limit: int,
+    now: datetime,
+    tenant: str = NAMELESS,
+    name: str = NAMELESS,
+    strict: bool = True,
+) -> dict[str, Any]:
+    """The occurrences in [from_, to), the first `limit` of them, and what clock changes in that time do to them."""
+    faults = tuple(_range_faults(from_, to, limit))
+    if faults:
+        raise Refused(*faults)
+    checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict)
+    plan = checked.plan
+    first, last = seconds(from_) - (from_.microsecond == 0), min(seconds(to) - (to.microsecond == 0), LAST_INSTANT)
+    due = islice(occurrences.between(plan.trigger, first, last), limit)
+    return {
+        "words": words.sentence(plan),
+        "warnings": list(checked.warnings),
+        "occurrences": [_occurrence(plan, nominal) for nominal in due],
+        "dst": [_change(plan, segment) for segment in islice(_changes(plan, first, last), CHANGES_MAX)],
+    }
+
+
+def check(
+    definition: Mapping[str, Any],
+    *,
+    now: datetime,
+    tenant: str = NAMELESS,
+    name: str = NAMELESS,
+    strict: bool = True,
+) -> tuple[str, ...]:
+    """The warnings that an apply would give."""
+    return checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict).warnings
+
+
+def _range_faults(from_: datetime, to: datetime, limit: int) -> Iterator[Fault]:
+    if from_ >= to:
+        yield Fault(pointer="/to", code="range", message="is not after `from`", remedy="ranges are [from, to)")
+    if not 1 <= limit <= LIMIT_MAX:
+        remedy = f"ask for 1 to {LIMIT_MAX}"
+        yield Fault(pointer="/limit", code="range", message=f"{limit} is not possible", remedy=remedy)
+
+
+# --- occurrences --------------------------------------------------------------------------------------------------
+
+
+def _occurrence(plan: Plan, nominal: int) -> dict[str, str]:
+    offset = plan.zone.offset(nominal)
+    found = {"nominal_time": text(from_seconds(nominal)), "local_time": _local(nominal + offset, offset)}
+    note = _note(plan, nominal)
+    return found | {"note": note} if note else found
+
+
+def _note(plan: Plan, nominal: int) -> str:
+    segment = next(plan.zone.segments(nominal, nominal))
+    reading = nominal + segment.offset
+    if nominal == segment.start and segment.before < segment.offset:
+        moved = _readings_in_gap(plan, segment)
+        if moved and _shifts(plan):
+            return f"moved here from {', '.join(map(_clock, moved))}, which the clock skips that day"
+    shown = plan.zone.instants(reading)
+    if len(shown) > 1:
+        return f"the clock shows {_clock(reading)} twice; this is the {'first' if nominal == shown[0] else 'second'}"
+    return ""
+
+
+# --- clock changes ------------------------------------------------------------------------------------------------
+
+
+def _changes(plan: Plan, first: int, last: int) -> Iterator[Segment]:
+    if first >= last:
+        return
+    for segment in plan.zone.segments(first, last):
+        if first < segment.start <= last and segment.before != segment.offset:
+            yield segment
+
+
+def _change(plan: Plan, segment: Segment) -> dict[str, str]:
+    gap = segment.before < segment.offset
+    opens, closes = sorted((segment.start + segment.before, segment.start + segment.offset))
+    return {
+        "at": text(from_seconds(segment.start)),
+        "kind": "gap" if gap else "fold",
+        "from_local": _reading(opens),
+        "to_local": _reading(closes),
+        "effect": _gap_effect(plan, segment) if gap else _fold_effect(plan, opens, closes),
+    }
+
+
+def _gap_effect(plan: Plan, segment: Segment) -> str:
+    if not _follows_policies(plan):
+        return "follows the real clock: nothing is made up"
+    missing = _readings_in_gap(plan, segment)
+    if not missing:
+        return "nothing is due in the gap"
+    shown = ", ".join(map(_clock, missing))
+    return f"{shown} moved to {text(from_seconds(segment.start))}" if _shifts(plan) else f"{shown} left out"
+
+
+def _fold_effect(plan: Plan, opens: int, closes: int) -> str:
+    if not _follows_policies(plan):
+        return "follows the real clock: both passes count"
+    trigger = plan.trigger
+    assert isinstance(trigger, occurrences.CronTrigger)
+    twice = list(islice(trigger.readings.instants(opens, closes, 0), READINGS_SHOWN_MAX))
+    if not twice:
+        return "nothing is due in the fold"
+    shown = ", ".join(map(_clock, twice))
+    how = {"first": "once, the first time", "second": "once, the second time", "both": "twice"}[trigger.fold_policy]
+    return f"{shown} {how}"
+
+
+def _readings_in_gap(plan: Plan, segment: Segment) -> list[int]:
+    """Local readings of the expression that the clock jumped over when a segment began."""
+    trigger = plan.trigger
+    if not isinstance(trigger, occurrences.CronTrigger) or not trigger.expression.fixed_time:
+        return []
+    opens, closes = segment.start + segment.before, segment.start + segment.offset
+    return list(islice(trigger.readings.instants(opens, closes, 0), READINGS_SHOWN_MAX))
+
+
+def _follows_policies(plan: Plan) -> bool:
+    return isinstance(plan.trigger, occurrences.CronTrigger) and plan.trigger.expression.fixed_time
+
+
+def _shifts(plan: Plan) -> bool:
+    return isinstance(plan.trigger, occurrences.CronTrigger) and plan.trigger.gap_policy == "shift"
+
+
+def _local(reading: int, offset: int) -> str:
+    """A local time with its offset, so that it names one instant."""
+    sign, (hours, rest) = "-" if offset < 0 else "+", divmod(abs(offset), 3600)
+    return f"{_reading(reading)}{sign}{hours:02}:{rest // 60:02}"
+
+
+def _reading(reading: int) -> str:
+    return datetime.fromtimestamp(reading, UTC).isoformat()[:19]
+
+
+def _clock(reading: int) -> str:
+    moment = datetime.fromtimestamp(reading, UTC)
+    return moment.strftime("%H:%M:%S" if moment.second else "%H:%M")
