@@ -97,7 +97,8 @@ def _render(response: Response) -> bytes:
 def in_thread(handler: Callable[[Request], Response]) -> Iterator[str]:
     """The URL of a server with a plain function as its handler."""
     ready = threading.Event()
-    loop, stop, url = asyncio.new_event_loop(), asyncio.Event(), []
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    url: list[str] = []
 
     async def handle(request: Request) -> Response:
         return handler(request)

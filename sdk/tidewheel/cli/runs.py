@@ -10,7 +10,7 @@ import click
 from tidewheel.cli import naming, options, output
 from tidewheel.client import ALL_TENANTS
 
-COLUMNS = ("TENANT", "RUN", "STATE", "CAUSE", "NOMINAL", "CREATED", "TOOK", "ATTEMPTS")
+COLUMNS = ("TENANT", "RUN", "STATE", "CAUSE", "TIME", "TOOK", "ATTEMPTS")
 
 
 @click.group()
@@ -85,8 +85,7 @@ def _row(run: Mapping[str, Any]) -> tuple[Any, ...]:
         run.get("run_id"),
         run.get("state"),
         run.get("cause"),
-        output.when(run.get("nominal_time")),
-        output.when(run.get("created_at")),
+        output.when(run.get("nominal_time") or run.get("created_at")),
         output.lasting(run.get("started_at"), run.get("finished_at")),
         run.get("attempts"),
     )

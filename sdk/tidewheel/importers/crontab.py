@@ -270,7 +270,7 @@ def problem_of(when: str) -> str | None:
         return None if when in MACROS else f"{when} is no time that cron knows"
     for text, (field_name, low, high, names) in zip(when.split(), _FIELDS, strict=True):
         if not all(_is_range(item, low, high, names) for item in text.split(",")):
-            return f"{text!r} is not a {field_name}"
+            return f"{text!r} is no {field_name}"
     return None
 
 

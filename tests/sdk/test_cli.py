@@ -1,0 +1,360 @@
+"""The command line: what people see, what machines get, and how it ends."""
+
+import json
+from importlib.metadata import EntryPoint, EntryPoints
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import tidewheel.cli
+from tests.sdk.fake_server import Response, in_thread
+from tidewheel.cli import main
+
+RUN = {
+    "tenant": "acme",
+    "run_id": "nightly.20260308T020000Z",
+    "schedule": "nightly",
+    "state": "succeeded",
+    "cause": "schedule",
+    "nominal_time": "2026-03-08T02:00:00Z",
+    "created_at": "2026-03-08T02:00:00.012Z",
+    "started_at": "2026-03-08T02:00:00.100Z",
+    "finished_at": "2026-03-08T02:01:15.100Z",
+    "attempts": 1,
+}
+SCHEDULE = {
+    "tenant": "acme",
+    "name": "nightly",
+    "state": "active",
+    "version": 3,
+    "definition": {"trigger": {"cron": "0 2 * * *", "timezone": "Europe/London"}},
+    "last_created_at": "2026-03-08T02:00:00.012Z",
+    "last_outcome": "succeeded",
+}
+
+
+@pytest.fixture
+def requests():
+    return []
+
+
+@pytest.fixture
+def routes():
+    """(method, path) → answer; anything else is not found."""
+    return {}
+
+
+@pytest.fixture
+def tidewheel_(requests, routes, monkeypatch, tmp_path):
+    """Call the command against a server; returns exit code, standard output, standard error."""
+
+    def handle(request):
+        requests.append(request)
+        return routes.get(
+            (request.method, request.path), Response({"title": "Not Found", "detail": "no such thing"}, 404)
+        )
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("TIDEWHEEL_TENANT", raising=False)
+    with in_thread(handle) as url:
+        monkeypatch.setenv("TIDEWHEEL_URL", url)
+
+        def call(*arguments, stdin=None):
+            result = CliRunner().invoke(main, arguments, input=stdin)
+            assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+            return result.exit_code, result.stdout, result.stderr
+
+        yield call
+
+
+# --- lists and things ---
+
+
+def test_a_list_without_a_tenant_shows_all_tenants(tidewheel_, routes, monkeypatch):
+    monkeypatch.setenv("TIDEWHEEL_TENANT", "acme")
+    routes["GET", "/v1/schedules"] = Response({"schedules": [SCHEDULE], "cursor": None})
+    assert tidewheel_("schedules", "list") == (
+        0,
+        (
+            "TENANT  NAME     STATE   VERSION  TRIGGER    ZONE           LAST RUN              OUTCOME\n"
+            "acme    nightly  active  3        0 2 * * *  Europe/London  2026-03-08 02:00:00Z  succeeded\n"
+        ),
+        "",
+    )
+
+
+def test_a_list_goes_on_at_its_cursor(tidewheel_, routes):
+    routes["GET", "/v1/tenants/acme/runs?cursor=a&limit=1"] = Response({"runs": [RUN], "cursor": "b"})
+    assert tidewheel_("runs", "list", "--tenant", "acme", "--cursor", "a", "--limit", "1") == (
+        0,
+        (
+            "TENANT  RUN                       STATE      CAUSE     TIME                  TOOK   ATTEMPTS\n"
+            "acme    nightly.20260308T020000Z  succeeded  schedule  2026-03-08 02:00:00Z  1m15s  1\n"
+        ),
+        "There is more: --cursor b\n",
+    )
+
+
+def test_json_is_the_apis_own(tidewheel_, routes):
+    body = {"runs": [RUN], "cursor": "b", "as_of": "2026-03-08T02:05:00Z"}
+    routes["GET", "/v1/runs"] = Response(body)
+    code, out, err = tidewheel_("runs", "list", "--json")
+    assert (code, json.loads(out), err) == (0, body, "")
+
+
+def test_a_schedule_is_shown_with_its_definition(tidewheel_, routes):
+    routes["GET", "/v1/tenants/default/schedules/nightly"] = Response({**SCHEDULE, "next": ["2026-03-09T02:00:00Z"]})
+    assert tidewheel_("schedules", "show", "nightly") == (
+        0,
+        (
+            "schedule      acme/nightly\n"
+            "state         active\n"
+            "version       3\n"
+            "next          2026-03-09 02:00:00Z\n"
+            "last outcome  succeeded\n"
+            "---\n"
+            "trigger:\n"
+            "  cron: 0 2 * * *\n"
+            "  timezone: Europe/London\n"
+        ),
+        "",
+    )
+
+
+def test_a_name_may_bring_its_tenant(tidewheel_, routes, requests):
+    routes["GET", "/v1/tenants/acme/runs/nightly.m-1"] = Response(
+        {**RUN, "error": {"type": "ValueError", "message": "no"}}
+    )
+    code, out, _ = tidewheel_("runs", "show", "acme/nightly.m-1")
+    assert code == 0
+    assert "error     ValueError: no\n" in out
+
+
+def test_what_was_decided_is_explained_occurrence_by_occurrence(tidewheel_, routes):
+    path = "/v1/tenants/default/schedules/nightly/occurrences?from=2026-03-08T00%3A00%3A00Z&limit=2"
+    created = {"nominal_time": "2026-03-08T02:00:00Z", "decision": "created", "run_id": "nightly.1"}
+    skipped = {"nominal_time": "2026-03-09T02:00:00Z", "decision": "skipped", "reason": "paused"}
+    routes["GET", path] = Response({"occurrences": [created, skipped]})
+    assert tidewheel_("schedules", "explain", "nightly", "--from", "2026-03-08", "--limit", "2")[1] == (
+        "NOMINAL               LOCAL  DECISION  REASON  RUN OR DETAIL\n"
+        "2026-03-08 02:00:00Z         created           nightly.1\n"
+        "2026-03-09 02:00:00Z         skipped   paused\n"
+    )
+
+
+# --- acting ---
+
+
+def test_pausing_all_needs_a_tenant_and_pauses_each_of_its_schedules(tidewheel_, routes):
+    listing = "/v1/tenants/acme/schedules?state=active&limit=500"
+    routes["GET", listing] = Response({"schedules": [{"name": "a"}, {"name": "b"}], "cursor": None})
+    for name in "ab":
+        routes["POST", f"/v1/tenants/acme/schedules/{name}:pause"] = Response({"version": 4})
+    assert tidewheel_("schedules", "pause", "--tenant", "acme", "--all") == (
+        0,
+        "paused acme/a (version 4)\npaused acme/b (version 4)\n",
+        "",
+    )
+    assert tidewheel_("schedules", "pause", "--all")[0] == 2
+
+
+def test_one_refusal_keeps_no_other_from_being_done(tidewheel_, routes):
+    routes["POST", "/v1/tenants/default/schedules/b:resume"] = Response({})
+    assert tidewheel_("schedules", "resume", "a", "b") == (
+        1,
+        "refused default/a: no such thing\nresumed default/b\n",
+        "",
+    )
+
+
+def test_a_trigger_says_which_run_it_made(tidewheel_, routes, requests):
+    routes["POST", "/v1/tenants/default/schedules/a:trigger"] = Response({"run_id": "a.m-12"})
+    assert tidewheel_("schedules", "trigger", "a", "--payload", '{"day": "x"}') == (
+        0,
+        "triggered default/a: a.m-12\n",
+        "",
+    )
+    assert requests[0].json == {"payload": {"day": "x"}}
+
+
+def test_a_cancel_says_what_was_true(tidewheel_, routes):
+    routes["POST", "/v1/tenants/default/runs/a.1:cancel"] = Response({"state": "already_finished"})
+    assert tidewheel_("runs", "cancel", "a.1") == (0, "default/a.1: already finished\n", "")
+
+
+def test_deleting_can_cancel_open_runs(tidewheel_, routes):
+    routes["DELETE", "/v1/tenants/default/schedules/a?runs=cancel"] = Response({})
+    routes["DELETE", "/v1/tenants/default/jobs/j"] = Response({})
+    assert tidewheel_("schedules", "delete", "a", "--runs", "cancel") == (0, "deleted default/a\n", "")
+    assert tidewheel_("jobs", "delete", "j") == (0, "deleted default/j\n", "")
+
+
+# --- files ---
+
+FILE = """\
+kind: Schedule
+name: nightly
+trigger: {cron: "0 2 * * *"}
+job: report
+---
+kind: Job
+tenant: acme
+name: report
+target: {type: task, name: reports.nightly}
+---
+kind: Schedule
+name: broken
+trigger: {cron: "61 * * * *"}
+---
+kind: Tenant
+name: acme
+"""
+
+
+def test_apply_reports_on_each_document_and_fails_when_one_was_refused(tidewheel_, routes, requests):
+    told = {
+        "version": 1,
+        "words": "At 02:00, every day.",
+        "next": ["2026-03-09T02:00:00Z"],
+        "warnings": ["job report is unknown"],
+    }
+    routes["PUT", "/v1/tenants/default/schedules/nightly"] = Response(told, 201)
+    routes["PUT", "/v1/tenants/acme/jobs/report"] = Response({"version": 2, "changed": False})
+    faults = [{"pointer": "/trigger/cron", "code": "cron", "message": "61 is no minute", "remedy": "write 0-59"}]
+    routes["PUT", "/v1/tenants/default/schedules/broken"] = Response({"detail": "one fault", "faults": faults}, 422)
+    assert tidewheel_("apply", "-f", "-", stdin=FILE) == (
+        1,
+        (
+            "refused Tenant default/acme  -:4 (line 15): cannot be applied\n"
+            "  /kind: this version does not support kind Tenant yet\n"
+            "unchanged Job acme/report (version 2)\n"
+            "created Schedule default/nightly (version 1)  At 02:00, every day.; next 2026-03-09 02:00:00Z\n"
+            "  warning: job report is unknown\n"
+            "refused Schedule default/broken  -:3 (line 11): one fault\n"
+            "  /trigger/cron: 61 is no minute (write 0-59)\n"
+            "1 created, 2 refused, 1 unchanged\n"
+        ),
+        "",
+    )
+    assert requests[0].json == {"target": {"type": "task", "name": "reports.nightly"}}
+
+
+def test_apply_reads_folders(tidewheel_, routes, tmp_path):
+    (tmp_path / "a.yaml").write_text("kind: Job\nname: a\n")
+    routes["PUT", "/v1/tenants/default/jobs/a"] = Response({}, 201)
+    assert tidewheel_("apply", "-f", str(tmp_path))[1] == "created Job default/a\n1 created\n"
+
+
+@pytest.mark.parametrize("option", ["--plan", "--prune"])
+def test_what_apply_cannot_do_yet_is_refused(tidewheel_, option):
+    code, _, err = tidewheel_("apply", "-f", "-", option)
+    assert (code, f"{option}: not_supported" in err) == (2, True)
+
+
+def test_a_preview_shows_instants_and_what_clock_changes_do(tidewheel_, routes, tmp_path):
+    (tmp_path / "f.yaml").write_text("kind: Schedule\nname: a\ntrigger: {}\n")
+    occurrence = {"nominal_time": "2026-03-29T01:00:00Z", "local_time": "2026-03-29T02:00:00+01:00", "note": "shifted"}
+    routes["POST", "/v1/tenants/default/preview?limit=1"] = Response(
+        {"occurrences": [occurrence], "dst": ["clocks go forward"]}
+    )
+    assert tidewheel_("preview", "-f", str(tmp_path / "f.yaml"), "--limit", "1") == (
+        0,
+        (
+            "default/a\n"
+            "NOMINAL               LOCAL                      NOTE\n"
+            "2026-03-29 01:00:00Z  2026-03-29T02:00:00+01:00  shifted\n"
+            "clock change: clocks go forward\n"
+        ),
+        "",
+    )
+
+
+def test_a_crontab_becomes_a_file_that_apply_takes(tidewheel_, routes, tmp_path):
+    (tmp_path / "tab").write_text("@daily a\n@reboot b\n")
+    target = tmp_path / "tab.yaml"
+    code, out, err = tidewheel_("import", "crontab", str(tmp_path / "tab"), "--tenant", "acme", "-o", str(target))
+    assert (code, out, err.splitlines()[-1]) == (0, "", "1 schedules, 1 lines left out")
+    routes["PUT", "/v1/tenants/acme/schedules/tab-a"] = Response({}, 201)
+    assert tidewheel_("apply", "-f", str(target))[:2] == (0, "created Schedule acme/tab-a\n1 created\n")
+
+
+def test_a_crontab_that_cron_cannot_read_fails_and_gives_what_is_left(tidewheel_):
+    code, out, err = tidewheel_("import", "crontab", "-", stdin="0 0 * * * a\nnonsense\n")
+    assert (code, out.count("kind: Schedule")) == (1, 1)
+    assert err == "-:2: left out: is neither an entry nor a setting: 'nonsense'\n1 schedules, 1 lines left out\n"
+
+
+# --- endings ---
+
+
+def test_what_the_server_refuses_is_said_with_each_fault(tidewheel_, routes):
+    fault = {"pointer": "/limit", "code": "range", "message": "is too large", "remedy": "ask for less"}
+    routes["GET", "/v1/jobs"] = Response({"title": "Bad Request", "faults": [fault]}, 400)
+    assert tidewheel_("jobs", "list") == (1, "", "error: Bad Request\n  /limit: is too large (ask for less)\n")
+
+
+def test_without_a_server_the_address_is_named_and_how_to_start_one(tidewheel_):
+    code, out, err = tidewheel_("runs", "list", "--url", "http://127.0.0.1:9")
+    assert (code, out) == (3, "")
+    assert err.startswith("error: http://127.0.0.1:9 cannot be reached: ")
+    assert "`tidewheel dev` starts one here" in err
+
+
+def test_wrong_usage_is_another_thing_than_a_refusal(tidewheel_):
+    assert tidewheel_("runs", "list", "--from", "yesterday")[0] == 2
+    assert tidewheel_("runs", "list", "--from", "2026-03-08T02:00")[0] == 2
+    assert tidewheel_("schedules", "pause")[0] == 2
+    assert tidewheel_("frobnicate")[0] == 2
+
+
+def test_a_command_waits_for_what_the_command_before_wrote(tidewheel_, routes, requests):
+    routes["POST", "/v1/tenants/default/schedules/a:pause"] = Response({}, 200, {"Tidewheel-Position": "scheduler-0-7"})
+    routes["GET", "/v1/jobs"] = Response({"jobs": []})
+    tidewheel_("schedules", "pause", "a")
+    tidewheel_("jobs", "list")
+    assert requests[1].headers["tidewheel-at-least"] == "scheduler-0-7"
+
+
+# --- workers ---
+
+
+def test_a_worker_without_a_module_is_not_supported_yet(tidewheel_):
+    code, _, err = tidewheel_("worker")
+    assert (code, "not_supported" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("no_such_module:worker", "there is no module 'no_such_module'"),
+        ("json:worker", "'json' has no Worker called 'worker'; it has none"),
+    ],
+)
+def test_a_worker_that_cannot_be_had_is_wrong_usage(tidewheel_, target, said):
+    code, _, err = tidewheel_("worker", target)
+    assert (code, said in err) == (2, True)
+
+
+# --- commands of other distributions ---
+
+
+@click.command()
+def greet():
+    """Say hello."""
+    click.echo("hello")
+
+
+def test_a_command_of_another_distribution_works_beside_one_that_is_broken(tidewheel_, monkeypatch):
+    plugins = EntryPoints(
+        [
+            EntryPoint("greet", f"{__name__}:greet", tidewheel.cli.GROUP),
+            EntryPoint("broken", "no_such_module:command", tidewheel.cli.GROUP),
+        ]
+    )
+    monkeypatch.setattr(tidewheel.cli, "entry_points", lambda group: plugins)
+    assert tidewheel_("greet") == (0, "hello\n", "")
+    code, out, err = tidewheel_("--help")
+    assert (code, "greet" in out, "broken" in out) == (0, True, False)
+    assert err.startswith("warning: command 'broken' of no_such_module:command cannot be loaded")
+    assert tidewheel_("broken")[0] == 2
