@@ -6,6 +6,8 @@ copied. Bodies in use are kept decoded, as many as fit a bound; the others are r
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from dispatcher.run import OpenRun
 from runtime.machine import Rows
 from schemas import codec
@@ -20,7 +22,7 @@ class Bodies:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self._kept: dict[str, tuple[RunCreated, int]] = {}  # oldest first
+        self._kept: OrderedDict[str, tuple[RunCreated, int]] = OrderedDict()  # oldest first
         self._kept_bytes = 0
         self._unsaved: dict[str, bytes] = {}
 
@@ -65,8 +67,8 @@ class Bodies:
         self._kept[fact.run_id] = (fact, size)
         self._kept_bytes += size
         while self._kept_bytes > KEPT_BYTES_MAX:
-            oldest = next(iter(self._kept))
-            self._kept_bytes -= self._kept.pop(oldest)[1]
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self._kept_bytes -= dropped
 
 
 def run_row(run_id: str) -> bytes:

@@ -61,12 +61,13 @@ class DispatcherCore:
 
     def key_of(self, fact: Fact) -> bytes:
         """The shard that a fact evolves; PARTITION for one that evolves nothing."""
-        if type(fact) not in CHANGES:
+        kind: Any = type(fact)
+        if kind not in CHANGES:
             return PARTITION
-        if isinstance(fact, HandOut):
-            return inputs.shard_key(fact.run.job.queue, fact.shard)
-        queue = fact.job.queue if isinstance(fact, RunCreated) else fact.queue  # type: ignore[attr-defined]
-        return inputs.shard_key(queue, fact.shard)  # type: ignore[attr-defined]
+        changes: Any = fact
+        if kind is HandOut:
+            return inputs.shard_key(changes.run.job.queue, changes.shard)
+        return inputs.shard_key(changes.job.queue if kind is RunCreated else changes.queue, changes.shard)
 
     def evolve(self, state: Shard | Shared, fact: Fact) -> Shard | Shared:
         """The state after a fact."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from runtime.machine import Moment
@@ -34,6 +35,7 @@ class UnknownInput(AssertionError):
     """A record of `runs` that only a newer version understands: the partition must not go on without it."""
 
 
+@lru_cache(maxsize=4096)  # the shards of one partition, asked for each fact
 def shard_key(queue: str, shard: int) -> bytes:
     """The key of a shard's state."""
     return f"q/{queue}/{shard}".encode()

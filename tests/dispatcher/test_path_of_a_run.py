@@ -5,7 +5,7 @@ from datetime import timedelta
 from schemas import topics
 from schemas.facts import AttemptFinished, AttemptOutcome, AttemptStarted, Outcome, RunCreated, RunDeferred, RunFinished
 from schemas.internal import HandOut, WorkerReported
-from tests.dispatcher.harness import T0, TASK, Bench, WorkerSim, only, run, succeeded
+from tests.dispatcher.harness import T0, TASK, Bench, WorkerSim, job, only, run, succeeded
 
 
 def test_a_run_is_handed_out_to_a_waiting_worker_and_its_success_finishes_it():
@@ -145,7 +145,5 @@ def test_the_task_of_a_run_is_what_its_target_names():
     bench = Bench()
     worker = WorkerSim(bench, tasks=[TASK, "command:rotate"])
     worker.report(slots=3)
-    from tests.dispatcher.harness import job
-
     facts = bench.give(run(1, job=job(target={"type": "command", "name": "rotate"})))
     assert only(facts, HandOut).run.run_id == "nightly.1"

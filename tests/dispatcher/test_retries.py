@@ -1,0 +1,298 @@
+"""What follows when an attempt fails, takes too long, or is lost for the third time."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dispatcher.backoff import backoff, delay
+from schemas import topics
+from schemas.facts import (
+    AttemptFinished,
+    AttemptOutcome,
+    AttemptStarted,
+    DeadLetter,
+    ErrorInfo,
+    Outcome,
+    RunFinished,
+    RunRetryScheduled,
+)
+from schemas.internal import HandOut, LeaseNotice
+from tests.dispatcher.harness import T0, Bench, WorkerSim, ended, failed, job, of, only, retry, run, succeeded
+
+SECOND = timedelta(seconds=1)
+
+
+def fail_once(bench, worker, hand_out, type_="ValueError", message="no"):
+    return worker.report(slots=1, started=[hand_out], finished=[failed(hand_out, type_, message)])
+
+
+def test_b_o20_the_backoff_doubles_to_its_cap_and_stays_there_for_ever():
+    policy = retry(initial=SECOND, factor=2.0, max=300 * SECOND, jitter="none")
+    first_twelve = [backoff(policy, number) / SECOND for number in range(1, 13)]
+    assert first_twelve == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+    assert [delay(policy, number, "nightly.1") / SECOND for number in (1, 9, 10, 1100, 5000)] == [1, 256, 300, 300, 300]
+
+
+@given(
+    number=st.integers(1, 10**9),
+    initial=st.timedeltas(min_value=timedelta(milliseconds=1), max_value=timedelta(days=400)),
+    factor=st.floats(1, 100),
+    longest=st.timedeltas(min_value=timedelta(milliseconds=1), max_value=timedelta(days=400)),
+    jitter=st.sampled_from(["full", "none"]),
+)
+def test_a_delay_is_never_zero_never_over_the_cap_and_never_an_error(number, initial, factor, longest, jitter):
+    policy = retry(initial=initial, factor=factor, max=longest, jitter=jitter)
+    wait = delay(policy, number, "nightly.1")
+    assert timedelta(milliseconds=1) <= wait <= longest
+    assert wait == delay(policy, number, "nightly.1")
+
+
+def test_jitter_spreads_retries_over_the_whole_backoff():
+    policy = retry(initial=100 * SECOND, jitter="full")
+    waits = [delay(policy, 1, f"nightly.{number}") / SECOND for number in range(1000)]
+    assert min(waits) < 2
+    assert max(waits) > 98
+    assert 45 < sum(waits) / len(waits) < 55
+
+
+def test_a_failed_attempt_is_tried_again_after_its_backoff_and_not_before():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    first = only(bench.give(run(1)), HandOut)
+    facts = fail_once(bench, worker, first)
+    scheduled = only(facts, RunRetryScheduled)
+    assert (scheduled.attempt, scheduled.retry_at) == (2, T0 + SECOND)
+    assert scheduled.error == ErrorInfo(type="ValueError", message="no")
+    assert bench.at(0.999) == []
+    second = only(bench.at(1), HandOut)
+    assert (second.attempt, second.may_have_run) == (2, True)
+    assert only(fail_once(bench, worker, second), RunRetryScheduled).retry_at == T0 + 3 * SECOND
+
+
+def test_b_o21_a_job_that_always_fails_has_five_attempts_and_the_healthy_ones_do_not_wait_for_it():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    poison = job(retry=retry(max_attempts=5, initial=10 * SECOND, factor=2.0))
+    worker.report(slots=1)
+    pending = bench.give(run(0, job=poison))
+    for number in range(1, 101):
+        pending += bench.give(run(number))
+    finished_at: dict[str, float] = {}
+    for tick in range(400):
+        pending += bench.at(tick * 0.5)
+        hand_outs, pending = of(pending, HandOut), []
+        if not hand_outs:
+            pending += worker.report(slots=1)
+        for hand_out in hand_outs:
+            word = failed(hand_out, "Boom", "as ever") if hand_out.run.run_id == "nightly.0" else succeeded(hand_out)
+            pending += worker.report(slots=1, started=[hand_out], finished=[word])
+        for fact in of(pending, RunFinished):
+            finished_at[fact.run_id] = tick * 0.5
+
+    of_poison = [fact for fact in bench.all(AttemptFinished) if fact.run_id == "nightly.0"]
+    assert [(fact.attempt, fact.outcome) for fact in of_poison] == [
+        (number, AttemptOutcome.FAILED) for number in range(1, 6)
+    ]
+    end = next(fact for fact in bench.all(RunFinished) if fact.run_id == "nightly.0")
+    assert (end.outcome, end.attempts, end.error) == (Outcome.DEAD_LETTERED, 5, ErrorInfo(type="Boom", message="as ever"))
+    letter = only(bench.on(topics.DEAD_LETTERS), DeadLetter)
+    assert (letter.run.run_id, letter.attempts, letter.error) == ("nightly.0", 5, end.error)
+    healthy = [fact for fact in bench.all(RunFinished) if fact.run_id != "nightly.0"]
+    assert [fact.outcome for fact in healthy] == [Outcome.SUCCEEDED] * 100
+    # One slot, half a second a run: 101 turns, and not the 150 s of backoff on top.
+    assert max(value for run_id, value in finished_at.items() if run_id != "nightly.0") <= 60
+
+
+@pytest.mark.parametrize(
+    ("rule", "error_type", "refused"),
+    [
+        ("ValueError", "ValueError", True),
+        ("ValueError", "KeyError", False),
+        ("http:4xx", "http:404", True),
+        ("http:4xx", "http:503", False),
+        ("http:4xx", "http:4", False),
+        ("http:4xx", "http:4xx", False),
+        ("http:404", "http:404", True),
+    ],
+)
+def test_an_error_that_the_rules_refuse_ends_the_run_as_failed(rule, error_type, refused):
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1, job=job(retry=retry(never_on=(rule,))))), HandOut)
+    facts = fail_once(bench, worker, hand_out, error_type)
+    if refused:
+        finished = only(facts, RunFinished)
+        assert (finished.outcome, finished.reason) == (Outcome.FAILED, "never_on")
+        assert of(facts, DeadLetter) == []
+    else:
+        assert only(facts, RunRetryScheduled).attempt == 2
+
+
+def test_a_job_with_one_attempt_ends_failed_without_a_dead_letter():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1, job=job(retry=retry(max_attempts=1)))), HandOut)
+    facts = fail_once(bench, worker, hand_out)
+    finished = only(facts, RunFinished)
+    assert (finished.outcome, finished.attempts, finished.error) == (
+        Outcome.FAILED, 1, ErrorInfo(type="ValueError", message="no"),
+    )  # fmt: skip
+    assert bench.on(topics.DEAD_LETTERS) == []
+
+
+def test_an_attempt_that_takes_too_long_is_timed_out_and_its_worker_told():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    policy = retry(max_attempts=1)
+    hand_out = only(
+        bench.give(run(1, job=job(timeout=60 * SECOND, lease=timedelta(hours=1), retry=policy))), HandOut
+    )
+    bench.at(5)
+    worker.report(slots=0, started=[hand_out], held=[hand_out])
+    assert bench.at(64.999) == []
+    facts = bench.at(65)
+    assert only(facts, AttemptFinished).outcome is AttemptOutcome.TIMED_OUT
+    assert only(facts, LeaseNotice).ended == (hand_out.lease,)
+    finished = only(facts, RunFinished)
+    assert (finished.outcome, finished.error) == (
+        Outcome.TIMED_OUT, ErrorInfo(type="timed_out", message="the attempt took longer than its timeout"),
+    )  # fmt: skip
+
+
+def test_an_attempt_that_is_held_and_never_begun_is_timed_out_too():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1, job=job(timeout=60 * SECOND))), HandOut)
+    for second in range(5, 70, 5):
+        bench.at(second)
+        worker.report(slots=0, held=[hand_out])
+    assert only(bench.at(70), AttemptFinished).outcome is AttemptOutcome.TIMED_OUT
+
+
+def test_a_timed_out_attempt_is_tried_again():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1, job=job(timeout=10 * SECOND))), HandOut)
+    worker.report(slots=0, started=[hand_out], held=[hand_out])
+    assert only(bench.at(10), RunRetryScheduled).attempt == 2
+    bench.at(11)
+    assert only(worker.report(slots=1), HandOut).attempt == 2
+
+
+def test_a_run_that_waits_to_its_deadline_expires():
+    bench = Bench()
+    bench.give(run(1, deadline_at=T0 + 60 * SECOND))
+    assert of(bench.at(59.999), RunFinished) == []
+    finished = only(bench.at(60), RunFinished)
+    assert (finished.outcome, finished.attempts, finished.reason) == (Outcome.EXPIRED, 0, "deadline")
+    assert bench.all(HandOut) == []
+
+
+def test_a_run_that_runs_at_its_deadline_expires_and_its_attempt_is_timed_out():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(
+        bench.give(run(1, deadline_at=T0 + 20 * SECOND)), HandOut
+    )
+    worker.report(slots=0, started=[hand_out], held=[hand_out])
+    facts = bench.at(20)
+    assert only(facts, AttemptFinished).outcome is AttemptOutcome.TIMED_OUT
+    finished = only(facts, RunFinished)
+    assert (finished.outcome, finished.reason) == (Outcome.EXPIRED, "deadline")
+
+
+def test_the_deadline_of_a_running_run_waits_for_the_evidence():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1, deadline_at=T0 + 20 * SECOND)), HandOut)
+    bench.read_until = T0 + 19 * SECOND
+    assert bench.at(100, read=False) == []
+    facts = worker.report(slots=1, started=[hand_out], finished=[succeeded(hand_out)])
+    assert only(facts, RunFinished).outcome is Outcome.SUCCEEDED
+
+
+def test_a_run_whose_workers_died_of_it_three_times_in_a_row_is_quarantined():
+    bench = Bench()
+    pending = bench.give(run(1))
+    for life in range(3):
+        worker = WorkerSim(bench, "w1", incarnation=f"life-{life}")
+        pending = worker.report(slots=1)
+        if life:
+            lost = only(pending, AttemptFinished)
+            assert (lost.outcome, lost.counted) == (AttemptOutcome.LOST, False)
+        hand_out = only(pending, HandOut)
+        assert hand_out.attempt == life + 1
+        worker.report(slots=0, started=[hand_out], held=[hand_out])
+    facts = WorkerSim(bench, "w1", incarnation="life-3").report(slots=1)
+    finished = only(facts, RunFinished)
+    assert (finished.outcome, finished.attempts, finished.reason) == (Outcome.DEAD_LETTERED, 3, "quarantined")
+    assert only(facts, DeadLetter).run.run_id == "nightly.1"
+    assert of(facts, HandOut) == []
+
+
+def test_a_result_that_is_too_large_is_replaced_by_a_mark_and_the_run_has_succeeded():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1)), HandOut)
+    facts = worker.report(started=[hand_out], finished=[succeeded(hand_out, "x" * 16_383)])
+    finished = only(facts, RunFinished)
+    assert finished.outcome is Outcome.SUCCEEDED
+    assert finished.result == {"truncated": True, "bytes": 16_385, "bytes_max": 16_384}
+    hand_out = only(bench.give(run(2)), HandOut)
+    facts = worker.report(started=[hand_out], finished=[succeeded(hand_out, "x" * 16_382)])
+    assert only(facts, RunFinished).result == "x" * 16_382
+
+
+def test_an_error_is_cut_to_the_lengths_that_events_promise():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1)), HandOut)
+    facts = fail_once(bench, worker, hand_out, "E" * 300, "m" * 5000)
+    error = ErrorInfo(type="E" * 256, message="m" * 4096)
+    assert only(facts, AttemptFinished).error == error
+    assert only(facts, RunRetryScheduled).error == error
+
+
+def test_b_o31_what_started_is_what_finished_and_what_still_runs():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report(slots=18)
+    once = job(retry=replace(retry(), max_attempts=1))
+    for number in range(18):
+        bench.give(run(number, job=once))
+    hand_outs = bench.all(HandOut)
+
+    def running() -> int:
+        return len(bench.all(AttemptStarted)) - len([f for f in bench.all(AttemptFinished) if f.started_at])
+
+    worker.report(slots=0, started=hand_outs, held=hand_outs)
+    assert running() == 18
+    worker.report(slots=10, held=hand_outs[10:], finished=[succeeded(item) for item in hand_outs[:10]])
+    assert running() == 8
+    worker.report(slots=15, held=hand_outs[15:], finished=[failed(item) for item in hand_outs[10:15]])
+    worker.report(slots=17, held=hand_outs[17:], finished=[ended(item, "cancelled") for item in hand_outs[15:17]])
+    assert running() == 1
+    bench.at(30)
+    assert running() == 0
+    outcomes = [fact.outcome for fact in bench.all(AttemptFinished)]
+    assert outcomes == (
+        [AttemptOutcome.SUCCEEDED] * 10
+        + [AttemptOutcome.FAILED] * 5
+        + [AttemptOutcome.CANCELLED] * 2
+        + [AttemptOutcome.LEASE_EXPIRED]
+    )
+    assert len(bench.all(AttemptStarted)) == 18
+    assert len(bench.all(RunFinished)) == 18
