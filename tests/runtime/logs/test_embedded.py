@@ -1,5 +1,6 @@
 """What only the embedded log does: one process, a folder, restarts, a memory of recent records."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +14,8 @@ from rocksdict import WriteBatch
 from runtime.log import Fenced, LogError
 from runtime.logs import partition, upkeep
 from runtime.logs.embedded import EmbeddedLog
-from runtime.record import Outgoing
+from runtime.logs.reading import Bounds
+from runtime.record import Outgoing, TopicPartition
 from runtime.stores import database
 from runtime.stores.database import Database
 from tests.runtime.logs.words import (
@@ -31,6 +33,7 @@ from tests.runtime.logs.words import (
     read,
     records_of,
     text,
+    texts,
     to,
     tombstone,
     write,
@@ -272,14 +275,20 @@ def test_a_commit_is_not_seen_before_one_that_was_given_earlier_offsets(log, mon
     slow = Thread(target=log.append, args=(to(E0, "first"),))
     slow.start()
     assert gate.reached.wait(DEADLINE)
-    fast = Thread(target=log.append, args=(to(E0, "second"),))
+    found: list[list[str]] = []
+
+    def append_and_read() -> None:
+        log.append(to(E0, "second"))
+        found.append(read(log, E0))
+
+    fast = Thread(target=append_and_read)
     fast.start()
     assert gate.passed_by_others.wait(DEADLINE)
     assert read(log, E0) == []
     gate.opened.set()
     slow.join(DEADLINE)
     fast.join(DEADLINE)
-    assert read(log, E0) == ["first", "second"]
+    assert found == [["first", "second"]]
 
 
 def test_a_successor_waits_for_the_commit_that_its_predecessor_is_writing(log, monkeypatch):
@@ -324,6 +333,33 @@ def test_a_poll_sees_all_of_a_transaction_or_nothing(log):
         assert there["events"] == there["others"]
         seen += len(batch)
     thread.join()
+
+
+def test_a_reader_gets_nothing_behind_the_end_that_it_has_asked_for(log, tmp_path, clock):
+    """Ends are asked for together, between two transactions; later records belong to the next poll."""
+    log.append(to(E0, "a", "b", "c"))
+    bounds = Bounds(PLENTY, PLENTY, oversize=True)
+    assert texts(log.fetch(E0, 0, 2, bounds).records) == ["a", "b"]
+    log.close()
+    with closing(opened(tmp_path, clock)) as again:
+        assert texts(again.fetch(E0, 0, 2, bounds).records) == ["a", "b"]
+
+
+def test_a_poll_that_waits_looks_again_only_when_something_has_happened(log, monkeypatch):
+    looked: list[object] = []
+    ends = EmbeddedLog.ends
+
+    def counted(log: EmbeddedLog, partitions: Sequence[TopicPartition]) -> list[int]:
+        looked.append(partitions)
+        return ends(log, partitions)
+
+    monkeypatch.setattr(EmbeddedLog, "ends", counted)
+    reader = log.open_reader({E0: 0})
+    log.append(to(E0, "a"))
+    assert texts(reader.poll(records_max=10, bytes_max=PLENTY, timeout=0)) == ["a"]
+    looked.clear()
+    assert reader.poll(records_max=10, bytes_max=PLENTY, timeout=0.05) == []
+    assert len(looked) <= 2
 
 
 # ------------------------------------------------------------------------------------------- memory and bounded steps

@@ -136,6 +136,10 @@ def test_a_key_that_comes_back_after_its_tombstone_stays(log, clock):
     clock.advance(48 * HOUR)
     keep_house(log)
     assert read(log, S0) == ["a2", "b1"]
+    log.append([*to(S0, "a3", key="a"), *to(S0, "c1", key="c")])
+    clock.advance(HOUR)
+    keep_house(log)
+    assert read(log, S0) == ["b1", "a3", "c1"]
 
 
 def test_the_last_record_stays_even_as_an_old_tombstone_so_that_its_offset_is_never_given_again(log, clock):
