@@ -2,8 +2,8 @@
 
 Each record is looked at once, in order, in steps of a bounded number of records; how far we are is written in the
 same batch as what went. Which record is a key's latest stands in RocksDB, so a step holds in memory the keys of its
-own records and nothing else, and a restart continues where the last step ended. (A key that is 300 bytes long makes
-a step of 4,096 records hold about two megabytes.)
+own records and nothing else (1,024 keys of 300 bytes: half a megabyte), and a restart continues where the last step
+ended.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from runtime.logs.topics import Topic, Topics
 from runtime.stores.database import Database
 from schemas.topics import Cleanup
 
-# A step takes tens of milliseconds at most: 4,096 records are looked at in about 30 ms, a look at a partition
-# where nothing is to be done costs some 20 µs.
+# A record is looked at in some 25 µs, a partition without anything to do in some 5: a step takes about 25 ms, during
+# which the others get the interpreter in turn.
 PARTITIONS_A_STEP = 256
-RECORDS_A_STEP = 4096
+RECORDS_A_STEP = 1024
 
 
 class Upkeep:
