@@ -1,9 +1,17 @@
 """Adapters of the log port: `embedded` on one machine, `simulated` under a seed.
 
-- reading: a reader that gives its partitions fair turns and waits without polling.
-- producing: a transactional writer that keeps what it sends until it commits.
-- embedded: the log in one RocksDB. Its duty is order: offsets, fencing, commits, who sees what and when.
-  Beside it stand layout (keys and bytes on the disk), partition (what is known of a partition, with its recent
-  records in memory), and retention and compaction (the two ways in which old records go).
-- simulated: the same promises in memory, with chance from a seed where the port leaves freedom.
+Both stand on
+- reading: a reader that gives its partitions fair turns and waits without polling;
+- producing: a transactional writer that keeps what it sends until it commits;
+- keeping: how long superseded records and tombstones stay.
+
+The embedded log is one RocksDB; each file has one duty:
+- embedded: the port itself: what there is, who reads what;
+- commits: order: offsets, fencing, what is written when and seen when;
+- partition: what is known of a partition while the log is open, with its recent records in memory;
+- topics, layout: what is created; keys and bytes on the disk;
+- upkeep, retention, compaction: how old records go, in bounded steps.
+
+What a crash does: a commit is there whole or not at all; one that had returned is there. Nothing needs repair: the
+ends of partitions are found from their last records, and upkeep goes on where its last step was written.
 """
