@@ -93,9 +93,9 @@ class Commits:
             self._epochs[transactional_id] = epoch
             while any(pending.writer and pending.writer[0] == transactional_id for pending in self._pending):
                 self._appeared.wait()
-        batch = new_batch()
-        batch.put(layout.EPOCH + transactional_id.encode(), layout.pack_offset(epoch))
-        self._database.write(batch)
+            batch = new_batch()
+            batch.put(layout.EPOCH + transactional_id.encode(), layout.pack_offset(self._epochs[transactional_id]))
+            self._database.write(batch)
         return epoch
 
     def check(self, writer: Writer) -> None:
