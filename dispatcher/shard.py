@@ -135,7 +135,7 @@ class Shard:
         self.memory.save()
         head = self._head()
         if head != self._saved_head:
-            rows.put(_HEAD, codec.dump(head))
+            _write_head(head, rows)
         self._dirty_runs.clear()
         self._dirty_workers.clear()
         self._saved_head = head
@@ -165,6 +165,14 @@ class Shard:
     def _times_out_at(self, run_id: str) -> datetime | None:
         run = self.runs.get(run_id)
         return min(run.timeout_at(), run.deadline_at) if run is not None and run.is_leased else None
+
+
+def _write_head(head: Head, rows: Rows) -> None:
+    """One that says nothing has no row: rows are a function of the state, not of when it was saved."""
+    if head == Head():
+        rows.delete(_HEAD)
+    else:
+        rows.put(_HEAD, codec.dump(head))
 
 
 def load_shard(queue: str, number: int, rows: Rows, retention: timedelta) -> Shard:

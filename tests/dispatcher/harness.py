@@ -199,6 +199,8 @@ class WorkerSim:
         self.number = 0
         self.inbox = 3
         self.read_up_to = -1
+        self._inbox: list[HandOut] = []
+        self._looked_at = 0
 
     def report(
         self,
@@ -227,7 +229,7 @@ class WorkerSim:
     ) -> WorkerReport:
         """The report as a record would carry it."""
         self.number += 1
-        self.read_up_to = max([self.read_up_to, *(hand_out.offset for hand_out in self.inbox_records())])
+        self.read_up_to = max([self.read_up_to, *(hand_out.offset for hand_out in self.inbox_records()[-1:])])
         report = WorkerReport(
             queue=self.bench.queue, shard=0, worker=self.name, incarnation=self.incarnation, number=self.number,
             inbox=self.inbox, read_up_to=self.read_up_to, slots=slots, tasks=self.tasks,
@@ -238,7 +240,9 @@ class WorkerSim:
 
     def inbox_records(self) -> list[HandOut]:
         """Everything that was ever handed to this incarnation."""
-        return [fact for fact in self.bench.all(HandOut) if fact.incarnation == self.incarnation]
+        fresh, self._looked_at = self.bench.facts[self._looked_at :], len(self.bench.facts)
+        self._inbox += [fact for fact in of(fresh, HandOut) if fact.incarnation == self.incarnation]
+        return list(self._inbox)
 
 
 def of(facts: Sequence[Fact], kind: type[F]) -> list[F]:
@@ -249,7 +253,7 @@ def of(facts: Sequence[Fact], kind: type[F]) -> list[F]:
 def only(facts: Sequence[Fact], kind: type[F]) -> F:
     """The one fact of a kind."""
     found = of(facts, kind)
-    assert len(found) == 1, f"{len(found)} × {kind.__name__}"
+    assert len(found) == 1, f"{len(found)} of {kind.__name__}"
     return found[0]
 
 

@@ -1,7 +1,9 @@
 """Cancelling: the answer is what was true, whatever it races with."""
 
 import random
+from collections.abc import Sequence
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from schemas.facts import (
     AttemptFinished,
     AttemptOutcome,
     AttemptStarted,
+    Fact,
     Outcome,
     RunCancelRequested,
     RunFinished,
@@ -19,7 +22,7 @@ from schemas.internal import CommandAnswered, FinishedLease, HandOut, LeaseNotic
 from tests.dispatcher.harness import Bench, WorkerSim, cancel, ended, failed, job, of, only, retry, run, succeeded
 
 
-def answer(facts):
+def answer(facts: Sequence[Fact]) -> tuple[int, dict[str, Any]]:
     reply = only(facts, CommandAnswered)
     assert (reply.command_id, reply.reply_to) == ("cancel-1", 5)
     return reply.status, dict(reply.body)
@@ -163,9 +166,7 @@ def test_b_o13_what_was_confirmed_as_cancelled_before_it_started_is_never_sent()
             report = [succeeded(item) if chance.random() < 0.5 else ended(item, "cancelled") for item in done]
             worker.report(slots=10 - len(kept), held=kept, started=live, finished=report)
     confirmed = {
-        fact.body["run_id"]
-        for fact in bench.all(CommandAnswered)
-        if fact.body["state"] == "cancelled_before_dispatch"
+        fact.body["run_id"] for fact in bench.all(CommandAnswered) if fact.body["state"] == "cancelled_before_dispatch"
     }
     sent = {fact.run.run_id for fact in bench.all(HandOut)}
     assert len(cancelled) == 1000
@@ -176,7 +177,7 @@ def test_b_o13_what_was_confirmed_as_cancelled_before_it_started_is_never_sent()
     assert len(finished) == len(set(finished))
 
 
-def live_keys(bench):
+def live_keys(bench: Bench) -> set[str]:
     return {open_run.lease_key for open_run in bench.state.runs.values() if open_run.is_leased}
 
 
@@ -196,29 +197,29 @@ def test_in_every_order_of_cancel_hand_out_start_completion_and_timeout_the_answ
 class Story:
     """One run, one worker that does as it is told, and the five things that can happen, in any order."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.bench = Bench()
         self.worker = WorkerSim(self.bench)
         self.bench.give(run(1, job=job(lease=job().deadline, retry=retry(max_attempts=2))))
         self.answered_after = -1
 
-    def cancel(self):
+    def cancel(self) -> None:
         self.answered_after = len(self.bench.facts)
         self.bench.give(cancel())
 
-    def hand_out(self):
+    def hand_out(self) -> None:
         self.report(slots=0 if self.live() else 1)
 
-    def start(self):
+    def start(self) -> None:
         self.report(slots=0, started=self.last())
 
-    def complete(self):
+    def complete(self) -> None:
         self.report(slots=0, finished=[succeeded(item) for item in self.last()])
 
-    def time_out(self):
+    def time_out(self) -> None:
         self.bench.later(2 * 3600)
 
-    def drain(self):
+    def drain(self) -> None:
         """The worker goes on: it stops what it is asked to stop, and finishes everything else."""
         for _ in range(5):
             asked = {lease for fact in self.bench.all(LeaseNotice) for lease in fact.cancelled}
@@ -226,18 +227,18 @@ class Story:
             self.report(slots=1, started=self.live(), finished=words)
             self.bench.later(60)
 
-    def report(self, *, slots, started=(), finished=()):
-        done = {entry.lease for entry in finished if isinstance(entry, FinishedLease)}
+    def report(self, *, slots: int, started: Sequence[HandOut] = (), finished: Sequence[FinishedLease] = ()) -> None:
+        done = {entry.lease for entry in finished}
         held = [item for item in self.live() if item.lease not in done]
         self.worker.report(slots=slots, held=held, started=started, finished=finished)
 
-    def live(self):
+    def live(self) -> list[HandOut]:
         return [item for item in self.worker.inbox_records() if item.lease_key in live_keys(self.bench)]
 
-    def last(self):
+    def last(self) -> list[HandOut]:
         return self.worker.inbox_records()[-1:]
 
-    def judge(self):
+    def judge(self) -> None:
         facts = self.bench.facts
         finished = only(facts, RunFinished)
         state = only(facts, CommandAnswered).body["state"]

@@ -15,6 +15,7 @@ from schemas.facts import (
     AttemptStarted,
     DeadLetter,
     ErrorInfo,
+    Fact,
     Outcome,
     RunFinished,
     RunRetryScheduled,
@@ -25,7 +26,7 @@ from tests.dispatcher.harness import T0, Bench, WorkerSim, ended, failed, job, o
 SECOND = timedelta(seconds=1)
 
 
-def fail_once(bench, worker, hand_out, type_="ValueError", message="no"):
+def fail_once(worker: WorkerSim, hand_out: HandOut, type_: str = "ValueError", message: str = "no") -> list[Fact]:
     return worker.report(slots=1, started=[hand_out], finished=[failed(hand_out, type_, message)])
 
 
@@ -63,14 +64,14 @@ def test_a_failed_attempt_is_tried_again_after_its_backoff_and_not_before():
     worker = WorkerSim(bench)
     worker.report()
     first = only(bench.give(run(1)), HandOut)
-    facts = fail_once(bench, worker, first)
+    facts = fail_once(worker, first)
     scheduled = only(facts, RunRetryScheduled)
     assert (scheduled.attempt, scheduled.retry_at) == (2, T0 + SECOND)
     assert scheduled.error == ErrorInfo(type="ValueError", message="no")
     assert bench.at(0.999) == []
     second = only(bench.at(1), HandOut)
     assert (second.attempt, second.may_have_run) == (2, True)
-    assert only(fail_once(bench, worker, second), RunRetryScheduled).retry_at == T0 + 3 * SECOND
+    assert only(fail_once(worker, second), RunRetryScheduled).retry_at == T0 + 3 * SECOND
 
 
 def test_b_o21_a_job_that_always_fails_has_five_attempts_and_the_healthy_ones_do_not_wait_for_it():
@@ -98,7 +99,11 @@ def test_b_o21_a_job_that_always_fails_has_five_attempts_and_the_healthy_ones_do
         (number, AttemptOutcome.FAILED) for number in range(1, 6)
     ]
     end = next(fact for fact in bench.all(RunFinished) if fact.run_id == "nightly.0")
-    assert (end.outcome, end.attempts, end.error) == (Outcome.DEAD_LETTERED, 5, ErrorInfo(type="Boom", message="as ever"))
+    assert (end.outcome, end.attempts, end.error) == (
+        Outcome.DEAD_LETTERED,
+        5,
+        ErrorInfo(type="Boom", message="as ever"),
+    )
     letter = only(bench.on(topics.DEAD_LETTERS), DeadLetter)
     assert (letter.run.run_id, letter.attempts, letter.error) == ("nightly.0", 5, end.error)
     healthy = [fact for fact in bench.all(RunFinished) if fact.run_id != "nightly.0"]
@@ -124,7 +129,7 @@ def test_an_error_that_the_rules_refuse_ends_the_run_as_failed(rule, error_type,
     worker = WorkerSim(bench)
     worker.report()
     hand_out = only(bench.give(run(1, job=job(retry=retry(never_on=(rule,))))), HandOut)
-    facts = fail_once(bench, worker, hand_out, error_type)
+    facts = fail_once(worker, hand_out, error_type)
     if refused:
         finished = only(facts, RunFinished)
         assert (finished.outcome, finished.reason) == (Outcome.FAILED, "never_on")
@@ -138,7 +143,7 @@ def test_a_job_with_one_attempt_ends_failed_without_a_dead_letter():
     worker = WorkerSim(bench)
     worker.report()
     hand_out = only(bench.give(run(1, job=job(retry=retry(max_attempts=1)))), HandOut)
-    facts = fail_once(bench, worker, hand_out)
+    facts = fail_once(worker, hand_out)
     finished = only(facts, RunFinished)
     assert (finished.outcome, finished.attempts, finished.error) == (
         Outcome.FAILED, 1, ErrorInfo(type="ValueError", message="no"),
@@ -151,9 +156,7 @@ def test_an_attempt_that_takes_too_long_is_timed_out_and_its_worker_told():
     worker = WorkerSim(bench)
     worker.report()
     policy = retry(max_attempts=1)
-    hand_out = only(
-        bench.give(run(1, job=job(timeout=60 * SECOND, lease=timedelta(hours=1), retry=policy))), HandOut
-    )
+    hand_out = only(bench.give(run(1, job=job(timeout=60 * SECOND, lease=timedelta(hours=1), retry=policy))), HandOut)
     bench.at(5)
     worker.report(slots=0, started=[hand_out], held=[hand_out])
     assert bench.at(64.999) == []
@@ -201,9 +204,7 @@ def test_a_run_that_runs_at_its_deadline_expires_and_its_attempt_is_timed_out():
     bench = Bench()
     worker = WorkerSim(bench)
     worker.report()
-    hand_out = only(
-        bench.give(run(1, deadline_at=T0 + 20 * SECOND)), HandOut
-    )
+    hand_out = only(bench.give(run(1, deadline_at=T0 + 20 * SECOND)), HandOut)
     worker.report(slots=0, started=[hand_out], held=[hand_out])
     facts = bench.at(20)
     assert only(facts, AttemptFinished).outcome is AttemptOutcome.TIMED_OUT
@@ -260,7 +261,7 @@ def test_an_error_is_cut_to_the_lengths_that_events_promise():
     worker = WorkerSim(bench)
     worker.report()
     hand_out = only(bench.give(run(1)), HandOut)
-    facts = fail_once(bench, worker, hand_out, "E" * 300, "m" * 5000)
+    facts = fail_once(worker, hand_out, "E" * 300, "m" * 5000)
     error = ErrorInfo(type="E" * 256, message="m" * 4096)
     assert only(facts, AttemptFinished).error == error
     assert only(facts, RunRetryScheduled).error == error

@@ -1,0 +1,224 @@
+"""Laws: whatever is reported, in whatever order, late, twice or forged, nothing is lost and nothing counts twice."""
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.machine import Wakeup
+from schemas.facts import (
+    AttemptFinished,
+    AttemptStarted,
+    Outcome,
+    RunCreated,
+    RunFinished,
+)
+from schemas.internal import CommandAnswered, FinishedLease, HandOut, WorkerReport
+from tests.dispatcher.harness import Bench, WorkerSim, cancel, inquiry, job, of, retry, run, succeeded
+
+RUNS = 6
+WORKERS = ("a", "b")
+OUTCOMES = ("succeeded", "succeeded", "failed", "cancelled", "interrupted")
+
+picks = st.lists(st.integers(0, 50), max_size=3)
+actions = st.one_of(
+    st.tuples(st.just("create"), st.integers(0, RUNS - 1)),
+    st.tuples(st.just("inquire"), st.integers(0, RUNS - 1)),
+    st.tuples(st.just("cancel"), st.integers(0, RUNS - 1)),
+    st.tuples(st.just("later"), st.sampled_from([0.5, 2.0, 6.0, 16.0, 31.0, 200.0])),
+    st.tuples(st.just("unread"), st.sampled_from([0.5, 16.0, 31.0])),
+    st.tuples(st.just("honest"), st.sampled_from(WORKERS), st.integers(0, 2)),
+    st.tuples(st.just("wild"), st.sampled_from(WORKERS), st.integers(0, 3), picks, picks, picks, st.integers(0, 4)),
+    st.tuples(st.just("again"), st.integers(0, 50)),
+    st.tuples(st.just("forge"), st.sampled_from(WORKERS), st.integers(0, 50)),
+    st.tuples(st.just("reborn"), st.sampled_from(WORKERS), st.booleans()),
+    st.tuples(
+        st.just("save"),
+    ),
+    st.tuples(
+        st.just("take_over"),
+    ),
+)
+
+
+class World:
+    """A shard, two worker names, and everything that was ever said."""
+
+    def __init__(self) -> None:
+        self.bench = Bench()
+        self.workers = {name: WorkerSim(self.bench, name) for name in WORKERS}
+        self.births = 0
+        self.reports: list[WorkerReport] = []
+        self.looked_at = 0
+        self.live: dict[str, HandOut] = {}
+        self.over: dict[str, RunFinished] = {}
+        self.last_offset = -1
+
+    def do(self, action) -> None:
+        getattr(self, action[0])(*action[1:])
+        self.judge()
+        assert self.bench.core.wakeup(self.bench.reloaded()) == self.bench.wakeup()
+
+    # --- what happens ----------------------------------------------------------------------------------------------
+
+    def create(self, number: int) -> None:
+        self.bench.give(self.created(number))
+
+    def inquire(self, number: int) -> None:
+        self.bench.give(inquiry(self.created(number)))
+
+    def created(self, number: int) -> RunCreated:
+        policy = retry(max_attempts=1 + number % 3, never_on=("Never",))
+        priority = ("critical", "normal", "bulk")[number % 3]
+        return run(number, job=job(retry=policy, timeout=job().lease * 4, priority=priority))
+
+    def cancel(self, number: int) -> None:
+        self.bench.give(cancel(f"nightly.{number}"))
+
+    def later(self, seconds: float) -> None:
+        self.bench.later(seconds)
+
+    def unread(self, seconds: float) -> None:
+        self.bench.later(seconds, read=False)
+
+    def honest(self, name: str, slots: int) -> None:
+        """A worker that holds what it was given, has begun it, and finishes the first of it."""
+        worker = self.workers[name]
+        mine = [item for item in self.live.values() if item.incarnation == worker.incarnation]
+        self.say(worker.said(slots=slots, held=mine[1:], started=mine, finished=[succeeded(i) for i in mine[:1]]))
+
+    def wild(self, name: str, slots: int, held, started, finished, outcome: int) -> None:
+        """A worker that says anything of any hand-out that ever was, its own or another's."""
+        worker = self.workers[name]
+        known = self.bench.all(HandOut)
+        words = [FinishedLease(lease=item.lease, outcome=OUTCOMES[outcome]) for item in _chosen(known, finished)]
+        report = worker.said(
+            slots=slots, held=_chosen(known, held), started=_chosen(known, started), finished=words,
+            draining=slots == 3,
+        )  # fmt: skip
+        self.say(report)
+
+    def again(self, index: int) -> None:
+        """A record is delivered once more, long after others."""
+        if self.reports:
+            self.bench.give(self.reports[index % len(self.reports)])
+
+    def forge(self, name: str, index: int) -> None:
+        known = self.bench.all(HandOut)
+        if known:
+            lease = known[index % len(known)].lease[:-4] + "0000"
+            words = [FinishedLease(lease=lease, outcome="succeeded", result="forged")]
+            report = self.workers[name].said(slots=0, finished=words)
+            self.say(replace(report, started=(lease,), held=(lease,)))
+
+    def reborn(self, name: str, drained: bool) -> None:
+        if drained:
+            self.say(self.workers[name].said(slots=0, draining=True))
+        self.births += 1
+        self.workers[name] = WorkerSim(self.bench, name, incarnation=f"{name}-{self.births}")
+        self.say(self.workers[name].said(slots=1))
+
+    def save(self) -> None:
+        self.bench.save()
+
+    def take_over(self) -> None:
+        self.bench.take_over()
+        self.bench.later(0)
+
+    def say(self, report: WorkerReport) -> None:
+        self.reports.append(report)
+        self.bench.give(report)
+
+    # --- what must hold ---------------------------------------------------------------------------------------------
+
+    def judge(self) -> None:
+        fresh = self.bench.facts[self.looked_at :]
+        self.looked_at = len(self.bench.facts)
+        for fact in fresh:
+            self.judge_fact(fact)
+        assert set(self.live) == {run_id for run_id, entry in self.bench.state.runs.items() if entry.is_leased}
+        created = {fact.run_id for fact in self.bench.all(RunCreated)}
+        assert created <= self.over.keys() | self.bench.state.runs.keys(), "a run is lost"
+        assert self.over.keys().isdisjoint(self.bench.state.runs)
+
+    def judge_fact(self, fact) -> None:
+        run_id = fact.run.run_id if isinstance(fact, HandOut) else getattr(fact, "run_id", "")
+        if isinstance(fact, HandOut):
+            assert run_id not in self.live, "two live leases of one run (I6)"
+            assert fact.offset > self.last_offset, "an offset went back"
+            self.last_offset = fact.offset
+            self.live[run_id] = fact
+        if isinstance(fact, AttemptFinished):
+            assert fact.handout == self.live.pop(run_id).offset
+        if isinstance(fact, AttemptStarted):
+            assert fact.handout == self.live[run_id].offset
+        if isinstance(fact, RunFinished) and not fact.repeat:
+            assert run_id not in self.over, "two terminal outcomes (I7)"
+            assert run_id not in self.live
+            self.over[run_id] = fact
+            assert fact.result != "forged"
+        if isinstance(fact, HandOut | AttemptStarted):
+            assert run_id not in self.over, "a terminal run came back (I7)"
+
+    def judge_all(self) -> None:
+        facts = self.bench.facts
+        begun = Counter(fact.handout for fact in of(facts, AttemptStarted))
+        assert set(begun.values()) <= {1}
+        running = sum(
+            entry.attempt_started_at is not None for entry in self.bench.state.runs.values() if entry.is_leased
+        )
+        ended = [fact for fact in of(facts, AttemptFinished) if fact.started_at is not None]
+        assert len(begun) - len(ended) == running
+        for answer in of(facts, CommandAnswered):
+            if answer.body["state"] == "cancelled_before_dispatch":
+                assert answer.body["run_id"] not in {fact.run.run_id for fact in of(facts, HandOut)}, "I14"
+        self.bench.save()
+        refolded = self.bench.refolded()
+        assert refolded.rows == self.bench.rows.rows, "state is not the fold of its facts (I4)"
+
+    def drain(self) -> None:
+        """Faults are over: good workers finish everything."""
+        self.bench.later(0)
+        for turn in range(400):
+            if not self.bench.state.runs:
+                return
+            for name in WORKERS:
+                self.honest(name, 3)
+                self.judge()
+            self.bench.later(5.0 if turn % 2 else 0.5)
+            self.judge()
+        raise AssertionError(f"never done: {self.bench.state.runs}")
+
+
+def _chosen(known: list[HandOut], indexes) -> list[HandOut]:
+    return [known[index % len(known)] for index in indexes] if known else []
+
+
+@given(st.lists(actions, max_size=40))
+@settings(max_examples=60)
+def test_no_report_whatever_gives_two_outcomes_or_two_leases_or_loses_a_run(story):
+    world = World()
+    for action in story:
+        world.do(action)
+    world.judge_all()
+    world.drain()
+    world.judge_all()
+    assert world.bench.state.leases == {}
+    assert {fact.outcome for fact in world.over.values()} <= set(Outcome)
+
+
+@given(st.lists(actions, max_size=25), st.lists(st.booleans(), min_size=25, max_size=25))
+@settings(max_examples=30)
+def test_how_batches_were_cut_makes_no_difference_to_what_is_stored(story, saves):
+    world = World()
+    for action, cut in zip(story, saves, strict=False):
+        world.do(action)
+        if cut:
+            world.bench.save()
+    world.bench.save()
+    assert world.bench.refolded().rows == world.bench.rows.rows
+
+
+def test_a_shard_without_anything_wants_nothing():
+    assert Bench().wakeup() == Wakeup()
