@@ -1,0 +1,92 @@
+"""When a version of a schedule is due, counted by walking clocks: the audit's own arithmetic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from node.audit import expression, localtime
+from node.audit.expression import Expression
+
+Definition = Mapping[str, Any]
+
+_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+_UNIT_SECONDS = (604_800, 86_400, 3600, 60, 1)
+
+
+def due(definition: Definition, hash_key: str, after: int, until: int) -> Iterator[int]:
+    """The instants in (after, until] at which a normalised definition is due, in order, each once."""
+    if after >= until:
+        return iter(())
+    trigger = definition["trigger"]
+    if trigger.get("at") is not None:
+        return iter(sorted({at for at in map(_instant, trigger["at"]) if after < at <= until}))
+    if trigger.get("every") is not None:
+        return _every(_seconds(trigger["every"]), _instant(trigger["anchor"]), after, until)
+    read = expression.read(
+        trigger["cron"],
+        dialect=trigger.get("dialect"),
+        day_rule=trigger.get("day_rule", "vixie"),
+        hash_key=hash_key,
+    )
+    walk = _real_clock(read, trigger["timezone"], after + 1, until + 1)
+    return _fixed(read, trigger, after + 1, until + 1) if read.fixed_time else walk
+
+
+def _every(interval: int, anchor: int, after: int, until: int) -> Iterator[int]:
+    """Counted from the anchor, which is due itself."""
+    first = max(0, -((anchor - after - 1) // interval)) if after >= anchor else 0
+    instant = anchor + first * interval
+    while instant <= until:
+        if instant > after:
+            yield instant
+        instant += interval
+
+
+def _real_clock(read: Expression, zone: str, start: int, end: int) -> Iterator[int]:
+    """Each time that a clock shows a named reading."""
+    for stretch in localtime.stretches(zone, start, end):
+        for reading in read.readings(stretch.start + stretch.offset, stretch.end + stretch.offset):
+            yield reading - stretch.offset
+
+
+def _fixed(read: Expression, trigger: Mapping[str, Any], start: int, end: int) -> Iterator[int]:
+    """The same under the policies for readings that clocks leave out or show twice."""
+    zone, gap, fold = trigger["timezone"], trigger["gap_policy"], trigger["fold_policy"]
+    for stretch in localtime.stretches(zone, start, end):
+        made_up = gap == "shift" and _swallowed(read, zone, stretch.start)
+        if made_up:
+            yield stretch.start
+        for reading in read.readings(stretch.start + stretch.offset, stretch.end + stretch.offset):
+            instant = reading - stretch.offset
+            if made_up and instant == stretch.start:
+                continue  # both together are one occurrence
+            if _counts(zone, fold, instant):
+                yield instant
+
+
+def _swallowed(read: Expression, zone: str, instant: int) -> bool:
+    """Whether clocks jump over a named reading at this instant."""
+    before, after = localtime.offset(zone, instant - 1), localtime.offset(zone, instant)
+    return after > before and any(read.readings(instant + before, instant + after))
+
+
+def _counts(zone: str, fold_policy: str, instant: int) -> bool:
+    if fold_policy == "first":
+        return not localtime.is_second_pass(zone, instant)
+    if fold_policy == "second":
+        return not localtime.is_shown_again(zone, instant)
+    return True
+
+
+def _instant(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def _seconds(duration: str) -> int:
+    found = _ISO.fullmatch(duration)
+    if found is None:
+        raise expression.NotUnderstood(f"the interval {duration!r}")
+    return sum(int(count) * unit for count, unit in zip(found.groups(), _UNIT_SECONDS, strict=True) if count)

@@ -1,0 +1,161 @@
+"""Evidence against the clock: every due occurrence has exactly one decision, every run at most one outcome."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import chain
+
+from node.audit.due import due
+from node.audit.evidence import Decision, Evidence, Name, Story, Version
+from node.audit.expression import NotUnderstood
+from node.audit.report import OFFENDERS_MAX, Offender, Report
+
+
+def judge(evidence: Evidence, *, offenders_max: int = OFFENDERS_MAX) -> Report:
+    """Walk each schedule's versions up to its partition's mark and hold what was decided against what was due."""
+    report = Report(repeated=evidence.repeated, schedules=len(evidence.stories), offenders_max=offenders_max)
+    report.marks = {mark.partition: mark.decided_until for mark in evidence.marks}
+    marks = {mark.partition: mark for mark in evidence.marks}
+    for name in sorted(evidence.stories):
+        story = evidence.stories[name]
+        mark = marks.get(story.partition)
+        if mark is not None and mark.decided_until is not None:
+            after = -1 if mark.trimmed_until is None else _floor(mark.trimmed_until)
+            _Case(name, story, report).judge(after, _floor(mark.decided_until))
+    for place in evidence.unreadable:
+        report.accuse("unreadable", Offender(tenant="", schedule="", what=place))
+    _outcomes(evidence, report)
+    _undelivered(evidence, report)
+    return report
+
+
+class _Case:
+    """One schedule's occurrences in (after, until]."""
+
+    def __init__(self, name: Name, story: Story, report: Report) -> None:
+        self._name = name
+        self._story = story
+        self._report = report
+        self._created = _by_nominal(story.created)
+        self._skipped = _by_nominal(story.skipped)
+        self._ranges = _Ranges(story.skipped_ranges)
+        self._matched = 0
+
+    def judge(self, after: int, until: int) -> None:
+        for version in sorted(self._story.versions, key=lambda version: version.number):
+            begins = max(after, _floor(version.effective_from))
+            ends = until if version.effective_to is None else min(until, _floor(version.effective_to))
+            try:
+                for nominal in due(version.definition, "/".join(self._name), begins, ends):
+                    self._occurrence(nominal, version)
+            except (NotUnderstood, KeyError) as error:
+                self._accuse("not_audited", f"version {version.number}", str(error))
+        self._decided_without_being_due(after, until)
+        self._backfilled(after, until)
+        self._report.not_due.update(self._story.not_due)
+
+    def _occurrence(self, nominal: int, version: Version) -> None:
+        self._report.due += 1
+        runs, skips = self._created.pop(nominal, ()), self._skipped.pop(nominal, ())
+        ranges = self._ranges.covering(nominal)
+        decisions = [*runs, *skips, *ranges]
+        if runs:
+            self._report.created += 1
+        elif decisions:
+            self._report.skipped[decisions[0].reason] += 1
+        elif nominal in self._story.deferred:
+            self._report.pending[self._story.deferred[nominal]] += 1
+        else:
+            self._accuse("missing", _text(nominal), f"due by version {version.number}")
+        if len(decisions) > 1:
+            self._accuse("duplicated", _text(nominal), ", ".join(map(_in_words, decisions)))
+        for decision in decisions:
+            if decision.version != version.number:
+                detail = f"{_in_words(decision)} by version {decision.version}, due by version {version.number}"
+                self._accuse("unexpected", _text(nominal), detail)
+
+    def _decided_without_being_due(self, after: int, until: int) -> None:
+        for nominal, decisions in chain(self._created.items(), self._skipped.items()):
+            if after < nominal <= until:
+                for decision in decisions:
+                    detail = f"{_in_words(decision)} by version {decision.version}"
+                    self._accuse("unexpected", _text(nominal), detail)
+        for decision, held in self._ranges.counted():
+            if after < decision.nominal and decision.until <= until + 1 and held != decision.count:
+                detail = f"{_in_words(decision)}: says {decision.count} occurrences, of which {held} were due"
+                self._accuse("unexpected", f"{_text(decision.nominal)}/{_text(decision.until)}", detail)
+
+    def _backfilled(self, after: int, until: int) -> None:
+        live = {decision.nominal for decision in self._story.created}
+        for nominal, decisions in _by_nominal(self._story.backfilled).items():
+            if after < nominal <= until:
+                self._report.backfilled += 1
+                if len(decisions) > 1 or nominal in live:
+                    self._accuse("duplicated", _text(nominal), ", ".join(map(_in_words, decisions)) + " (backfill)")
+
+    def _accuse(self, kind: str, what: str, detail: str) -> None:
+        tenant, schedule = self._name
+        self._report.accuse(kind, Offender(tenant=tenant, schedule=schedule, what=what, detail=detail))
+
+
+class _Ranges:
+    """Skipped ranges, asked about instants in growing order."""
+
+    def __init__(self, ranges: list[Decision]) -> None:
+        self._ahead = sorted(ranges, key=lambda decision: decision.nominal, reverse=True)
+        self._open: list[Decision] = []
+        self._held: Counter[str] = Counter()
+        self._all = ranges
+
+    def covering(self, nominal: int) -> list[Decision]:
+        while self._ahead and self._ahead[-1].nominal <= nominal:
+            self._open.append(self._ahead.pop())
+        self._open = [decision for decision in self._open if nominal < decision.until]
+        for decision in self._open:
+            self._held[decision.event] += 1
+        return self._open
+
+    def counted(self) -> Iterator[tuple[Decision, int]]:
+        """Each range with the number of due occurrences that it held."""
+        return ((decision, self._held[decision.event]) for decision in self._all)
+
+
+def _by_nominal(decisions: list[Decision]) -> dict[int, list[Decision]]:
+    found: dict[int, list[Decision]] = {}
+    for decision in decisions:
+        found.setdefault(decision.nominal, []).append(decision)
+    return found
+
+
+def _outcomes(evidence: Evidence, report: Report) -> None:
+    finished = {(name, run_id) for run_id, owners in evidence.outcomes.items() for name in owners}
+    for name, story in evidence.stories.items():
+        report.open_runs += sum((name, run_id) not in finished for run_id in story.runs)
+    for run_id, owners in sorted(evidence.outcomes.items()):
+        for (tenant, schedule), events in sorted(owners.items()):
+            if len(events) > 1:
+                detail = ", ".join(sorted(events.values()))
+                offender = Offender(tenant=tenant, schedule=schedule, what=run_id, detail=detail)
+                report.accuse("double_outcomes", offender)
+
+
+def _undelivered(evidence: Evidence, report: Report) -> None:
+    since = evidence.delivered_since
+    for (tenant, schedule), story in sorted(evidence.stories.items()):
+        for run_id, created_at in story.runs.items():
+            if ((tenant, schedule), run_id) not in evidence.delivered and (since is None or created_at > since):
+                report.accuse("undelivered", Offender(tenant=tenant, schedule=schedule, what=run_id))
+
+
+def _in_words(decision: Decision) -> str:
+    return f"skipped {decision.reason}" if decision.reason else f"run {decision.run_id}"
+
+
+def _floor(instant: datetime) -> int:
+    return int(instant.timestamp() // 1)
+
+
+def _text(instant: int) -> str:
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
