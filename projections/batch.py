@@ -28,7 +28,7 @@ PROJECTIONS: tuple[Projection, ...] = (
 )
 INPUTS = (topics.RUN_EVENTS, topics.SCHEDULES, topics.VERSIONS, topics.CATALOG, topics.REJECTIONS)
 
-Changes = Mapping[str, Mapping["Key", "Row | None"]]  # table → key → the row as it is now, None when it is gone
+Changes = Mapping[str, Mapping["Key", "Row"]]  # table → key → the row as it is now
 Load = Callable[[str, Collection["Key"]], Mapping["Key", "Row"]]  # the rows of a table that exist already
 
 _log = logging.getLogger("tidewheel.projections")
@@ -52,8 +52,8 @@ def read_all(records: Iterable[Record]) -> list[Event]:
 def fold(events: Sequence[Event], load: Load) -> Changes:
     """What the events, in this order, make of the rows they touch."""
     steps, touched = _plan(events)
-    rows: dict[str, dict[Key, Row | None]] = {table: {**load(table, keys)} for table, keys in touched.items()}
-    changed: dict[str, dict[Key, Row | None]] = defaultdict(dict)
+    rows: dict[str, dict[Key, Row]] = {table: {**load(table, keys)} for table, keys in touched.items()}
+    changed: dict[str, dict[Key, Row]] = defaultdict(dict)
     for table, key, step, event in steps:
         known = rows.setdefault(table, {})
         row = known.get(key)
@@ -62,7 +62,7 @@ def fold(events: Sequence[Event], load: Load) -> Changes:
         except (KeyError, TypeError, ValueError, AttributeError):
             _log.exception("projection.unfoldable: %s %s at offset %d", event.type, event.id, event.offset)
             continue
-        if new is not row:
+        if new is not None and new is not row:
             known[key] = changed[table][key] = new
     return changed
 

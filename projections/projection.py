@@ -21,9 +21,9 @@ Fold = Callable[[Row | None, Event], Row | None]
 class Projection:
     """How the rows of `table` follow from events.
 
-    `key` names the row an event touches, None where it touches none. A fold that returns the row it was given changed
-    nothing; one that returns None removes it. `once` rows are written by their first event and never change: they
-    need not be read before.
+    `key` names the row an event touches, None where it touches none. A fold that returns what it was given changed
+    nothing; none removes a row, for an echo would bring it back. `once` rows are written by their first event and
+    never change: they need not be read before.
     """
 
     table: str

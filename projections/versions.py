@@ -27,12 +27,16 @@ def _version(row: Row | None, event: Event) -> Row | None:
         "effective_from": instant(data["effective_from"]),
         "effective_to": instant(data.get("effective_to")),
         "tz_version": data["tz_version"],
+        "removed_at": None,
         "sequence": event.sequence,
     }
 
 
 def _removed(row: Row | None, event: Event) -> Row | None:
-    return row if outdated(row, event) else None
+    """The row stays for a while, so that an echo of the version cannot bring it back."""
+    if row is None or row["removed_at"] is not None or outdated(row, event):
+        return row
+    return {**row, "removed_at": event.appended_at, "sequence": event.sequence}
 
 
 PROJECTION = Projection(

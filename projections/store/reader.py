@@ -72,7 +72,7 @@ class Reader:
     def versions(self, scope: Scope, schedule: str) -> Sequence[Row]:
         """The newest versions of a schedule, newest first."""
         table = tables.VERSIONS
-        query = _within(scope, select(table)).where(table.c.schedule == schedule)
+        query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.removed_at.is_(None))
         return self._all(query.order_by(table.c.version.desc()).limit(VERSIONS_MAX))
 
     def tenants(self) -> Sequence[Row]:

@@ -24,7 +24,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 
-VERSION = 1
+VERSION = 2
 
 METADATA = MetaData()
 
@@ -83,7 +83,7 @@ VERSIONS = Table(
     "versions", METADATA,
     _name("tenant", key=True), _name("schedule", key=True),
     Column("version", Integer, primary_key=True, autoincrement=False), Column("definition", JSON),
-    _at("effective_from"), _at("effective_to"), _text("tz_version"), _number("sequence"),
+    _at("effective_from"), _at("effective_to"), _text("tz_version"), _at("removed_at"), _number("sequence"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 

@@ -73,7 +73,8 @@ class Writer:
             with self._engine.begin() as connection:
                 self._move(connection, old, new)
                 for table, rows in changes.items():
-                    self._write(connection, tables.PROJECTED[table], rows)
+                    statement = upsert(tables.PROJECTED[table], connection.dialect, once=_ONCE[table])
+                    statement.run(connection, list(rows.values()))
         except BaseException:
             self.forget()
             raise
@@ -100,21 +101,13 @@ class Writer:
             if connection.execute(moved.values(next_offset=offset)).rowcount != 1:
                 raise Overtaken(f"{topic}[{partition}] was moved from {before} by another writer")
 
-    def _write(self, connection: Connection, table: Table, rows: Mapping[Key, Row | None]) -> None:
-        kept = [row for row in rows.values() if row is not None]
-        if kept:
-            upsert(table, connection.dialect, once=_ONCE[table.name]).run(connection, kept)
-        for key in (key for key, row in rows.items() if row is None):
-            connection.execute(delete(table).where(*_is(table, key)))
-
-    def _remember(self, table: str, rows: Mapping[Key, Row | None]) -> None:
+    def _remember(self, table: str, rows: Mapping[Key, Row]) -> None:
         if _ONCE[table]:
             return
         remembered = self._remembered[table]
         for key, row in rows.items():
-            remembered.pop(key, None)
-            if row is not None:
-                remembered[key] = row
+            remembered[key] = row
+            remembered.move_to_end(key)
         while len(remembered) > _ROWS_REMEMBERED:
             remembered.popitem(last=False)
 
@@ -152,12 +145,13 @@ def _trim_runs(connection: Connection, before: datetime, rows_max: int) -> int:
 def _other_old_rows(
     history_before: datetime, commands_before: datetime
 ) -> tuple[tuple[Table, ColumnElement[bool]], ...]:
-    story, schedules, activity = tables.STORY, tables.SCHEDULES, tables.ACTIVITY
+    story, schedules, versions, activity = tables.STORY, tables.SCHEDULES, tables.VERSIONS, tables.ACTIVITY
     return (
         (tables.OCCURRENCES, tables.OCCURRENCES.c.appended_at < history_before),
         (tables.COMMANDS, tables.COMMANDS.c.appended_at < commands_before),
         (story, and_(story.c.run_id == "", story.c.appended_at < history_before)),
         (schedules, and_(schedules.c.state == "deleted", schedules.c.deleted_at < history_before)),
+        (versions, versions.c.removed_at < history_before),
         (activity, activity.c.touched_at < history_before),
     )
 

@@ -51,7 +51,9 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def current(name: str, version: int = 1, *, tenant: str = "acme", state: str = "active", **fields: Any) -> ScheduleCurrent:
+def current(
+    name: str, version: int = 1, *, tenant: str = "acme", state: str = "active", **fields: Any
+) -> ScheduleCurrent:
     return ScheduleCurrent(
         tenant=tenant, schedule=name, version=version, state=state, definition={**DEFINITION, **fields},
         effective_at=at(version), changed_at=at(version), tz_version="2026a",
@@ -86,7 +88,9 @@ def created(name: str, second: float, *, tenant: str = "acme", **fields: Any) ->
     return RunCreated(**{**values, **fields})
 
 
-def started(run: RunCreated, second: float, *, handout: int = 0, attempt: int = 1, worker: str = "w-1") -> AttemptStarted:
+def started(
+    run: RunCreated, second: float, *, handout: int = 0, attempt: int = 1, worker: str = "w-1"
+) -> AttemptStarted:
     return AttemptStarted(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, attempt=attempt, worker=worker,
         incarnation=f"{worker}-a", handout=handout, handed_out_at=at(second), started_at=at(second),
