@@ -60,7 +60,7 @@ class Client:
     """Talks to one server. `url`, `tenant` and `token` default to TIDEWHEEL_URL, _TENANT (`default`) and _TOKEN.
 
     Methods take `tenant` where another than the client's own is meant; lists take ALL_TENANTS. Errors are
-    TidewheelError with the server's faults, or Unreachable. Threads need a client each.
+    TidewheelError with the server's faults, or Unreachable. Threads may share a client.
     """
 
     def __init__(

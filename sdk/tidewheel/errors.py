@@ -11,16 +11,21 @@ from tidewheel.wire import Fault
 class TidewheelError(Exception):
     """The server refused a request, or could not be asked. `faults` says what was wrong with each field."""
 
-    def __init__(self, message: str, *, status: int | None = None, faults: tuple[Fault, ...] = ()) -> None:
+    def __init__(
+        self, message: str, *, status: int | None = None, faults: tuple[Fault, ...] = (), title: str = ""
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.faults = faults
+        self.title = title  # for those who show the faults one by one: the message may repeat them
 
     @classmethod
     def of_problem(cls, status: int, problem: Mapping[str, Any]) -> TidewheelError:
         """From an `application/problem+json` body."""
-        message = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")
-        return cls(message, status=status, faults=Fault.read_all(problem))
+        title = str(problem.get("title") or f"the server answered {status}")
+        faults = Fault.read_all(problem)
+        message = str(problem.get("detail") or "; ".join([title, *map(str, faults)]))
+        return cls(message, status=status, faults=faults, title=title)
 
 
 class Unreachable(TidewheelError):

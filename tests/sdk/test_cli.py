@@ -21,7 +21,7 @@ RUN = {
     "created_at": "2026-03-08T02:00:00.012Z",
     "started_at": "2026-03-08T02:00:00.100Z",
     "finished_at": "2026-03-08T02:01:15.100Z",
-    "attempts": 1,
+    "attempt_count": 1,
 }
 SCHEDULE = {
     "tenant": "acme",
@@ -29,8 +29,9 @@ SCHEDULE = {
     "state": "active",
     "version": 3,
     "definition": {"trigger": {"cron": "0 2 * * *", "timezone": "Europe/London"}},
-    "last_created_at": "2026-03-08T02:00:00.012Z",
-    "last_outcome": "succeeded",
+    "timezone": "Europe/London",
+    "next_run_at": "2026-03-09T02:00:00Z",
+    "last_run": {"run_id": "nightly.20260308T020000Z", "outcome": "succeeded"},
 }
 
 
@@ -77,8 +78,8 @@ def test_a_list_without_a_tenant_shows_all_tenants(tidewheel_, routes, monkeypat
     assert tidewheel_("schedules", "list") == (
         0,
         (
-            "TENANT  NAME     STATE   VERSION  TRIGGER    ZONE           LAST RUN              OUTCOME\n"
-            "acme    nightly  active  3        0 2 * * *  Europe/London  2026-03-08 02:00:00Z  succeeded\n"
+            "TENANT  NAME     STATE   TRIGGER    ZONE           NEXT                  LAST\n"
+            "acme    nightly  active  0 2 * * *  Europe/London  2026-03-09 02:00:00Z  succeeded\n"
         ),
         "",
     )
@@ -112,6 +113,7 @@ def test_a_schedule_is_shown_with_its_definition(tidewheel_, routes):
             "state         active\n"
             "version       3\n"
             "next          2026-03-09 02:00:00Z\n"
+            "last run      nightly.20260308T020000Z\n"
             "last outcome  succeeded\n"
             "---\n"
             "trigger:\n"
@@ -133,13 +135,19 @@ def test_a_name_may_bring_its_tenant(tidewheel_, routes, requests):
 
 def test_what_was_decided_is_explained_occurrence_by_occurrence(tidewheel_, routes):
     path = "/v1/tenants/default/schedules/nightly/occurrences?from=2026-03-08T00%3A00%3A00Z&limit=2"
-    created = {"nominal_time": "2026-03-08T02:00:00Z", "decision": "created", "run_id": "nightly.1"}
-    skipped = {"nominal_time": "2026-03-09T02:00:00Z", "decision": "skipped", "reason": "paused"}
+    range_ = {"from": "2026-03-09T02:00:00Z", "to": "2026-03-12T02:00:00Z", "count": 3}
+    created = {
+        "nominal_time": "2026-03-08T02:00:00Z",
+        "decision": "created",
+        "reason": "schedule",
+        "run_id": "nightly.1",
+    }
+    skipped = {"decision": "skipped", "reason": "paused", "range": range_}
     routes["GET", path] = Response({"occurrences": [created, skipped]})
     assert tidewheel_("schedules", "explain", "nightly", "--from", "2026-03-08", "--limit", "2")[1] == (
-        "NOMINAL               LOCAL  DECISION  REASON  RUN OR DETAIL\n"
-        "2026-03-08 02:00:00Z         created           nightly.1\n"
-        "2026-03-09 02:00:00Z         skipped   paused\n"
+        "NOMINAL               LOCAL  DECISION  REASON    DETAIL\n"
+        "2026-03-08 02:00:00Z         created   schedule  nightly.1\n"
+        "2026-03-09 02:00:00Z         skipped   paused    3 until 2026-03-12 02:00:00Z\n"
     )
 
 
@@ -226,18 +234,43 @@ def test_apply_reports_on_each_document_and_fails_when_one_was_refused(tidewheel
     assert tidewheel_("apply", "-f", "-", stdin=FILE) == (
         1,
         (
-            "refused Tenant default/acme  -:4 (line 15): cannot be applied\n"
+            "refused Tenant default/acme  -:4 (line 15)\n"
             "  /kind: this version does not support kind Tenant yet\n"
             "unchanged Job acme/report (version 2)\n"
             "created Schedule default/nightly (version 1)  At 02:00, every day.; next 2026-03-09 02:00:00Z\n"
             "  warning: job report is unknown\n"
-            "refused Schedule default/broken  -:3 (line 11): one fault\n"
+            "refused Schedule default/broken  -:3 (line 11)\n"
             "  /trigger/cron: 61 is no minute (write 0-59)\n"
             "1 created, 2 refused, 1 unchanged\n"
         ),
         "",
     )
     assert requests[0].json == {"target": {"type": "task", "name": "reports.nightly"}}
+
+
+def test_a_second_document_for_the_same_thing_is_refused(tidewheel_, routes):
+    routes["PUT", "/v1/tenants/default/jobs/a"] = Response({}, 201)
+    code, out, _ = tidewheel_(
+        "apply", "-f", "-", stdin="kind: Job\nname: a\n---\nkind: Job\nname: a\ntenant: default\n"
+    )
+    assert (code, out.splitlines()) == (
+        1,
+        [
+            "created Job default/a",
+            "refused Job default/a  -:2 (line 4)",
+            "  /: stands at -:1 (line 1) already",
+            "1 created, 1 refused",
+        ],
+    )
+
+
+def test_what_became_of_many_documents_is_said_in_their_order(tidewheel_, routes):
+    names = [f"job-{number:02}" for number in range(30)]
+    for name in names:
+        routes["PUT", f"/v1/tenants/default/jobs/{name}"] = Response({}, 201)
+    text = "---\n".join(f"kind: Job\nname: {name}\n" for name in names)
+    out = tidewheel_("apply", "-f", "-", stdin=text)[1]
+    assert out.splitlines() == [*(f"created Job default/{name}" for name in names), "30 created"]
 
 
 def test_apply_reads_folders(tidewheel_, routes, tmp_path):
@@ -255,16 +288,24 @@ def test_what_apply_cannot_do_yet_is_refused(tidewheel_, option):
 def test_a_preview_shows_instants_and_what_clock_changes_do(tidewheel_, routes, tmp_path):
     (tmp_path / "f.yaml").write_text("kind: Schedule\nname: a\ntrigger: {}\n")
     occurrence = {"nominal_time": "2026-03-29T01:00:00Z", "local_time": "2026-03-29T02:00:00+01:00", "note": "shifted"}
-    routes["POST", "/v1/tenants/default/preview?limit=1"] = Response(
-        {"occurrences": [occurrence], "dst": ["clocks go forward"]}
-    )
+    change = {
+        "at": "2026-03-29T01:00:00Z",
+        "kind": "gap",
+        "from_local": "2026-03-29T01:00:00",
+        "to_local": "2026-03-29T02:00:00",
+        "effect": "01:30 moved",
+    }
+    difference = {"added": ["2026-03-29T01:00:00Z"], "removed": [], "unchanged": 2}
+    answer = {"occurrences": [occurrence], "dst": [change], "difference": difference}
+    routes["POST", "/v1/tenants/default/preview?limit=1"] = Response(answer)
     assert tidewheel_("preview", "-f", str(tmp_path / "f.yaml"), "--limit", "1") == (
         0,
         (
             "default/a\n"
             "NOMINAL               LOCAL                      NOTE\n"
             "2026-03-29 01:00:00Z  2026-03-29T02:00:00+01:00  shifted\n"
-            "clock change: clocks go forward\n"
+            "gap at 2026-03-29 01:00:00Z, 2026-03-29T01:00:00 to 2026-03-29T02:00:00: 01:30 moved\n"
+            "compared with what is in force: 1 more, 0 fewer, 2 the same\n"
         ),
         "",
     )

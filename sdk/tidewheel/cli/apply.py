@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -15,6 +20,7 @@ from tidewheel.definitions import Document
 from tidewheel.errors import TidewheelError, Unreachable
 from tidewheel.wire import Fault
 
+AT_ONCE = 8  # writes under way: their owners commit several together, and a file of thousands is no burst
 NOT_YET = "not_supported: this version cannot do that yet"
 
 
@@ -35,8 +41,11 @@ def apply(*, paths: tuple[str, ...], plan: bool, prune: bool, tenant: str | None
     documents = read(paths)
     counts: Counter[str] = Counter()
     with options.connect(url, tenant) as client:
-        for document in definitions.in_order(documents):
-            counts[_apply(client, document)] += 1
+        for change, lines in _put_all(client, _once_each(client, definitions.in_order(documents))):
+            counts[change] += 1
+            output.say(lines[0], state=change)
+            for line in lines[1:]:
+                output.say(f"  {line}")
     output.say(", ".join(f"{count} {change}" for change, count in sorted(counts.items())) or "nothing to apply")
     if counts["refused"] or not documents:
         click.get_current_context().exit(1)
@@ -64,27 +73,47 @@ def _text(file: Path) -> str:
         raise click.UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _apply(client: Client, document: Document) -> str:
+def _once_each(client: Client, documents: list[Document]) -> Iterator[Document]:
+    """Documents, of which a second one for the same thing is refused: nobody means that."""
+    places: dict[tuple[str, str, str], str] = {}
+    for document in documents:
+        thing = (document.kind, document.tenant or client.tenant, document.name)
+        if thing in places and not document.faults:
+            fault = Fault(pointer="", code="twice", message=f"stands at {places[thing]} already")
+            yield replace(document, faults=(fault,))
+        else:
+            places.setdefault(thing, document.place)
+            yield document
+
+
+def _put_all(client: Client, documents: Iterable[Document]) -> Iterator[tuple[str, list[str]]]:
+    """What became of each document, in their order; those of one kind are put several at a time."""
+    for _, of_kind in groupby(documents, key=lambda document: document.kind):
+        pool = ThreadPoolExecutor(AT_ONCE)
+        try:
+            yield from pool.map(partial(_put, client), list(of_kind))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _put(client: Client, document: Document) -> tuple[str, list[str]]:
+    """Put one document: what changed, and the lines that say so."""
     if document.faults:
-        return _refuse(client, document, "cannot be applied", document.faults)
+        return _refused(client, document, "", document.faults)
     put = client.put_job if document.kind == "Job" else client.put_schedule
     try:
         written = put(document.name, document.body or {}, tenant=document.tenant)
     except Unreachable:
         raise
     except TidewheelError as error:
-        return _refuse(client, document, str(error), error.faults)
-    output.say(f"{_title(client, document)}{_told(written)}", state=written.change)
-    for warning in written.body.get("warnings") or ():
-        output.say(f"  warning: {warning}")
-    return written.change
+        return _refused(client, document, "" if error.faults else str(error), error.faults)
+    warnings = [f"warning: {warning}" for warning in written.body.get("warnings") or ()]
+    return written.change, [f"{_title(client, document)}{_told(written)}", *warnings]
 
 
-def _refuse(client: Client, document: Document, message: str, faults: tuple[Fault, ...]) -> str:
-    output.say(f"{_title(client, document)}  {document.place}: {message}", state="refused")
-    for fault in faults:
-        output.say(f"  {fault}")
-    return "refused"
+def _refused(client: Client, document: Document, message: str, faults: tuple[Fault, ...]) -> tuple[str, list[str]]:
+    told = f": {message}" if message else ""
+    return "refused", [f"{_title(client, document)}  {document.place}{told}", *map(str, faults)]
 
 
 def _title(client: Client, document: Document) -> str:

@@ -28,7 +28,7 @@ def each(client: Client, names: Iterable[str], act: Callable[[str, str], str]) -
             raise
         except TidewheelError as error:
             refused = True
-            output.say(f"{tenant}/{name}: {error}", state="refused")
+            output.say(f"{tenant}/{name}: {error.title if error.faults else error}", state="refused")
             for fault in error.faults:
                 output.say(f"  {fault}")
     if refused:

@@ -74,7 +74,7 @@ def show_yaml(body: Any) -> None:
 
 def complain(error: TidewheelError) -> None:
     """What was refused, and each fault with what to do instead."""
-    click.echo(f"{click.style('error:', fg='red')} {error}", err=True)
+    click.echo(f"{click.style('error:', fg='red')} {error.title if error.faults else error}", err=True)
     for fault in error.faults:
         click.echo(f"  {fault}", err=True)
 

@@ -47,11 +47,11 @@ def preview(
 
 def _ask(client: Client, document: Document, **window: Any) -> dict[str, Any]:
     if document.faults:
-        raise TidewheelError(f"{document.place} cannot be previewed", faults=document.faults)
+        raise TidewheelError("", faults=document.faults, title=document.place)
     try:
-        return client.preview(document.body or {}, tenant=document.tenant, **window)
+        return client.preview({**(document.body or {}), "name": document.name}, tenant=document.tenant, **window)
     except TidewheelError as error:
-        error.args = (f"{document.place}: {error}",)
+        error.title = f"{document.place}: {error.title}"
         raise
 
 
@@ -60,19 +60,15 @@ def _show(client: Client, document: Document, body: Mapping[str, Any]) -> None:
     output.say(f"{document.tenant or client.tenant}/{document.name}{words}")
     output.table(("NOMINAL", "LOCAL", "NOTE"), map(_row, body.get("occurrences") or ()))
     for change in body.get("dst") or ():
-        output.say(f"clock change: {change if isinstance(change, str) else _sentence(change)}")
+        span = f"{change.get('from_local')} to {change.get('to_local')}"
+        output.say(f"{change.get('kind')} at {output.when(change.get('at'))}, {span}: {change.get('effect')}")
     difference = body.get("difference")
     if difference:
+        more, fewer = len(difference.get("added") or ()), len(difference.get("removed") or ())
         output.say(
-            f"compared with what is in force: {difference if isinstance(difference, str) else _sentence(difference)}"
+            f"compared with what is in force: {more} more, {fewer} fewer, {difference.get('unchanged', 0)} the same"
         )
 
 
 def _row(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
     return output.when(occurrence.get("nominal_time")), occurrence.get("local_time"), occurrence.get("note")
-
-
-def _sentence(facts: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name.replace('_', ' ')} {value}" for name, value in facts.items() if value not in (None, "", [])
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,10 +55,9 @@ def show(*, run_id: str, tenant: str | None, as_json: bool, url: str | None) -> 
         output.show_json(body)
         return
     output.facts(_facts(body))
-    if body.get("attempts_made") or isinstance(body.get("attempts"), list):
+    if body.get("attempts"):
         click.echo()
-        attempts = body.get("attempts_made") or body["attempts"]
-        output.table(("ATTEMPT", "STATE", "WORKER", "HANDED OUT", "STARTED", "TOOK", "ERROR"), map(_attempt, attempts))
+        output.table(("ATTEMPT", "STATE", "WORKER", "STARTED", "TOOK", "ERROR"), map(_attempt, body["attempts"]))
     if body.get("events"):
         click.echo()
         output.table(("WHEN", "EVENT", ""), map(_event, body["events"]))
@@ -87,12 +87,12 @@ def _row(run: Mapping[str, Any]) -> tuple[Any, ...]:
         run.get("cause"),
         output.when(run.get("nominal_time") or run.get("created_at")),
         output.lasting(run.get("started_at"), run.get("finished_at")),
-        run.get("attempts"),
+        run.get("attempt_count"),
     )
 
 
 def _facts(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    error = run.get("error") or {}
+    error, waiting = run.get("error") or {}, run.get("waiting")
     return [
         ("run", f"{run.get('tenant')}/{run.get('run_id')}"),
         ("schedule", run.get("schedule")),
@@ -106,9 +106,10 @@ def _facts(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("started", output.when(run.get("started_at"))),
         ("finished", output.when(run.get("finished_at"))),
         ("took", output.lasting(run.get("started_at"), run.get("finished_at"))),
-        ("waits for", run.get("waiting")),
+        ("waits", f"{waiting['reason']} since {output.when(waiting.get('since'))}" if waiting else None),
         ("next attempt", output.when(run.get("retry_at"))),
         ("reason", run.get("reason")),
+        ("result", None if run.get("result") is None else json.dumps(run["result"], ensure_ascii=False)),
         ("error", f"{error.get('type')}: {error.get('message', '')}" if error else None),
     ]
 
@@ -117,10 +118,9 @@ def _attempt(attempt: Mapping[str, Any]) -> tuple[Any, ...]:
     error = attempt.get("error") or {}
     return (
         attempt.get("attempt"),
-        attempt.get("state") or attempt.get("outcome"),
+        attempt.get("state"),
         attempt.get("worker"),
-        output.when(attempt.get("handed_out_at")),
-        output.when(attempt.get("started_at")),
+        output.when(attempt.get("started_at") or attempt.get("handed_out_at")),
         output.lasting(attempt.get("started_at"), attempt.get("finished_at")),
         f"{error.get('type')}: {error.get('message', '')}" if error else None,
     )

@@ -13,7 +13,7 @@ from tidewheel.cli import naming, options, output
 from tidewheel.client import ALL_TENANTS, Client
 
 ALL_MAX = 100_000  # schedules that --all acts on: a bound for a list that never ends
-COLUMNS = ("TENANT", "NAME", "STATE", "VERSION", "TRIGGER", "ZONE", "LAST RUN", "OUTCOME")
+COLUMNS = ("TENANT", "NAME", "STATE", "TRIGGER", "ZONE", "NEXT", "LAST")
 
 
 @click.group()
@@ -53,6 +53,7 @@ def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> No
     if as_json:
         output.show_json(body)
         return
+    last = body.get("last_run") or {}
     output.facts(
         (
             ("schedule", f"{body.get('tenant', tenant)}/{body.get('name', name)}"),
@@ -61,8 +62,8 @@ def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> No
             ("in words", body.get("words")),
             ("next", ", ".join(map(output.when, body.get("next") or ()))),
             ("in force since", output.when(body.get("effective_at"))),
-            ("last run", body.get("last_run_id")),
-            ("last outcome", body.get("last_outcome")),
+            ("last run", last.get("run_id")),
+            ("last outcome", last.get("outcome")),
         )
     )
     output.show_yaml(body.get("definition") or {})
@@ -168,39 +169,39 @@ def explain(
     if as_json:
         output.show_json(body)
         return
-    output.table(
-        ("NOMINAL", "LOCAL", "DECISION", "REASON", "RUN OR DETAIL"), map(_occurrence, body.get("occurrences", ()))
-    )
+    output.table(("NOMINAL", "LOCAL", "DECISION", "REASON", "DETAIL"), map(_occurrence, body.get("occurrences", ())))
 
 
 def _row(schedule: Mapping[str, Any]) -> tuple[Any, ...]:
-    definition = schedule.get("definition") or {}
     return (
         schedule.get("tenant"),
         schedule.get("name"),
         schedule.get("state"),
-        schedule.get("version"),
-        _trigger(definition.get("trigger") or {}),
-        (definition.get("trigger") or {}).get("timezone", "UTC"),
-        output.when(schedule.get("last_created_at")),
-        schedule.get("last_outcome"),
+        _trigger((schedule.get("definition") or {}).get("trigger") or {}),
+        schedule.get("timezone"),
+        output.when(schedule.get("next_run_at")),
+        (schedule.get("last_run") or {}).get("outcome"),
     )
 
 
 def _trigger(trigger: Mapping[str, Any]) -> str:
     for kind in ("cron", "every", "rrule"):
         if trigger.get(kind):
-            return str(trigger[kind]) if kind == "cron" else f"{kind} {trigger[kind]}"
+            return " ".join(str(trigger[kind]).split()) if kind == "cron" else f"{kind} {trigger[kind]}"
     return f"at {len(trigger['at'])} instants" if trigger.get("at") else ""
 
 
 def _occurrence(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
+    span = occurrence.get("range") or {}
+    told = ("run_id", "blocked_by", "detail", "note")
     return (
-        output.when(occurrence.get("nominal_time")),
+        output.when(occurrence.get("nominal_time") or span.get("from")),
         occurrence.get("local_time"),
         occurrence.get("decision"),
         occurrence.get("reason"),
-        occurrence.get("run_id") or occurrence.get("detail"),
+        f"{span['count']} until {output.when(span['to'])}"
+        if span
+        else next(filter(None, map(occurrence.get, told)), None),
     )
 
 
