@@ -19,7 +19,6 @@ from api.leases import SimpleLeases
 from api.relay import WorkerRelay
 from api.services import LOOPBACK, ApiServices, ApiSettings
 from node.folder import DataFolder
-from node.following import Following
 from node.forecast import forecast
 from node.roles import Roles
 from node.upkeep import Upkeep
@@ -89,7 +88,6 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     partitions = tuple(partition_services(settings, log, clock, telemetry))
     engine = open_database(f"sqlite:///{settings.data / 'read-model.sqlite'}")
     projector = Projector(log=log, model=Writer(engine), now=clock.now, kept=Kept(history=settings.retention.history))
-    following = Following(projector)
     appender = Appender(log)
     commander = Commander(log=log, appender=appender, node_id=NODE_ID, now=clock.now)
     feed = InboxFeed(log=log, node_id=NODE_ID, ensure_queue=lambda queue: ensure_queue(log, settings, queue))
@@ -98,14 +96,14 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     services = ApiServices(
         log=log, now=clock.now, reader=Reader(engine), progress=projector, commander=commander, relay=relay,
         leases=SimpleLeases(relay), forecast=forecast(clock.now), registry=telemetry.registry,
-        unready=lambda: unready((*partitions, following)),
+        unready=lambda: unready((*partitions, projector)),
         settings=ApiSettings(version=importlib.metadata.version("tidewheel-server"), allowed_hosts=LOOPBACK),
     )  # fmt: skip
     web.serve(create_app(services))
     upkeep = Upkeep(log, telemetry)
     workers = tuple(WorkerProcess(target, web.url, settings.worker_slots, telemetry) for target in tasks)
     return Node(
-        services=(*partitions, following, appender, commander, feed, web, upkeep, *workers),
+        services=(*partitions, projector, appender, commander, feed, web, upkeep, *workers),
         log=log, folder=folder, web=web,
     )  # fmt: skip
 

@@ -19,14 +19,16 @@ its rows and states are dropped together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from schemas.facts import Fact
+from schemas.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from runtime.record import Record
-    from schemas.facts import Fact
 
 PARTITION = b""  # the key of what all keys of a partition share: adopted catalog, recovery, tz version
 
@@ -47,7 +49,7 @@ class Moment:
     entropy: bytes = bytes(16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wakeup:
     """When a key wants to be asked again: `at` against `now`, `on_evidence_at` against `read_until`."""
 
@@ -70,7 +72,7 @@ class Reached:
     until: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Output:
     """Where a fact goes. `partition` None: by murmur2 of `key`. `tombstone` deletes `key` on a compacted topic."""
 

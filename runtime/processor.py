@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime import footer as framing
 from runtime.clock_guard import ClockGuard
 from runtime.footer import Decision, DecisionHead, Footer, InputPosition
 from runtime.machine import Moment, Output, Reached, Woken
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes
-from runtime.record import SEQUENCE_HEADER, Outgoing, Record, TopicPartition
+from runtime.record import SEQUENCE_HEADER, Headers, Outgoing, Record, TopicPartition
 from runtime.restore import restore
 from runtime.telemetry import Event, Metric, Telemetry
 from runtime.workspace import AT, EVIDENCE, META, Workspace
@@ -39,8 +39,19 @@ if TYPE_CHECKING:
     from runtime.machine import Core
     from runtime.store import Store
 
+OF_THE_SHELL = (ClockHeld, ClockReleased)  # facts that the shell itself states; they change no core's state
 NEVER_READ = datetime(1970, 1, 1, tzinfo=UTC)
 _WOKEN = Woken()
+
+
+class Given(NamedTuple):
+    """An input that is a fact, and its bytes."""
+
+    fact: Fact | None
+    value: bytes
+
+
+NOTHING_GIVEN = Given(None, b"")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +83,7 @@ class Batch:
 
     moment: Moment
     sequence: int
+    headers: Headers  # of every output
     facts: list[bytes] = field(default_factory=list)
     outputs: list[Outgoing] = field(default_factory=list)
     size: int = 0
@@ -100,6 +112,8 @@ class Processor:
         self._entropy = world.entropy
         self._telemetry = world.telemetry
         self._limits = limits
+        self._source = partition.source
+        self._given = NOTHING_GIVEN
         self._labels = {"role": partition.role, "partition": str(partition.number)}
         self._guard = ClockGuard(accept_after=accept_clock_after)
         self._workspace = Workspace(core, store)
@@ -159,9 +173,10 @@ class Processor:
         """Complete a transaction of which only the decision is known to be whole: never decide it again."""
         head = torn.head
         moment = Moment(now=head.now, read_until=head.read_until, entropy=bytes.fromhex(head.entropy))
-        batch = Batch(moment=moment, sequence=head.sequence)
+        batch = self._batch(moment, head.sequence)
         for encoded in torn.facts:
-            self._apply_encoded(batch, codec.read_fact(encoded), encoded)
+            fact = codec.read_fact(encoded)
+            self._stage(batch, fact, encoded, *self._destination(fact))
         self._write(batch, framing.positions_of(head.positions), head.decided_until)
         self._mark = max(self._mark, head.now)
         self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
@@ -238,7 +253,11 @@ class Processor:
 
     def _new_batch(self) -> Batch:
         moment = Moment(now=self._mark, read_until=self._read_until, entropy=self._entropy())
-        return Batch(moment=moment, sequence=self._sequence + 1)
+        return self._batch(moment, self._sequence + 1)
+
+    def _batch(self, moment: Moment, sequence: int) -> Batch:
+        position = f"{self._partition.role}-{self._partition.number}-{sequence}"
+        return Batch(moment=moment, sequence=sequence, headers=((SEQUENCE_HEADER, position.encode()),))
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
@@ -252,6 +271,7 @@ class Processor:
         if read is None:
             return
         key, input_ = read
+        self._given = Given(input_, record.value) if isinstance(input_, Fact) and record.value else NOTHING_GIVEN
         state, shared = self._workspace.state(key), self._workspace.shared
         for fact in self._core.decide(state, input_, batch.moment, shared):
             self._apply(batch, fact)
@@ -317,32 +337,40 @@ class Processor:
 
     def _apply(self, batch: Batch, fact: Fact) -> None:
         """Let a fact change its state and stage where it is published."""
-        _, encoded = codec.encode(fact, source=self._partition.source, time=batch.moment.now)
-        self._apply_encoded(batch, fact, encoded)
+        key, routes = self._destination(fact)
+        if fact is self._given.fact:
+            encoded = self._given.value  # an input that is itself the fact stands in the log already
+        elif routes:
+            _, encoded = codec.encode(fact, source=self._source, time=batch.moment.now)
+        else:
+            encoded = codec.unpublished(fact, source=self._source, time=batch.moment.now)
+        self._stage(batch, fact, encoded, key, routes)
 
-    def _apply_encoded(self, batch: Batch, fact: Fact, encoded: bytes) -> None:
+    def _destination(self, fact: Fact) -> tuple[bytes | None, Sequence[Output]]:
+        """The key that a fact evolves (None: no core's), and where it is published."""
+        if isinstance(fact, OF_THE_SHELL):
+            return None, (Output(topic=topics.RUN_EVENTS, key=fact.subject, fact=fact),)
+        key = self._core.key_of(fact)
+        return key, self._core.route(self._workspace.state(key), fact)
+
+    def _stage(self, batch: Batch, fact: Fact, encoded: bytes, key: bytes | None, routes: Sequence[Output]) -> None:
         batch.facts.append(encoded)
         batch.size += len(encoded)
-        if isinstance(fact, (ClockHeld, ClockReleased)):
-            routes: Sequence[Output] = (Output(topic=topics.RUN_EVENTS, key=fact.subject, fact=fact),)
-        else:
-            key = self._core.key_of(fact)
-            routes = self._core.route(self._workspace.state(key), fact)
+        if key is not None:
             self._workspace.evolve(key, fact)
-        headers = ((SEQUENCE_HEADER, f"{self._partition.role}-{self._partition.number}-{batch.sequence}".encode()),)
         for route in routes:
-            batch.outputs.append(self._outgoing(route, fact, encoded, batch.moment.now, headers))
+            batch.outputs.append(self._outgoing(route, fact, encoded, batch))
 
-    def _outgoing(self, route: Output, fact: Fact, encoded: bytes, now: datetime, headers: Any) -> Outgoing:
+    def _outgoing(self, route: Output, fact: Fact, encoded: bytes, batch: Batch) -> Outgoing:
         value: bytes | None = encoded
         if route.tombstone:
             value = None
         elif route.fact is not fact:
-            _, value = codec.encode(route.fact, source=self._partition.source, time=now)
+            _, value = codec.encode(route.fact, source=self._source, time=batch.moment.now)
         partition = route.partition
         if partition is None:
             partition = identity.partition_of(route.key, self._log.partitions(route.topic))
-        return Outgoing(route.topic, partition, route.key.encode(), value, headers)
+        return Outgoing(route.topic, partition, route.key.encode(), value, batch.headers)
 
     # --- committing -----------------------------------------------------------------------------------------------
 

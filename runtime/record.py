@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from datetime import datetime
+from typing import NamedTuple
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -22,9 +19,11 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record as read. `offset` grows within a partition, not always by one; `appended_at` never decreases there."""
+class Record(NamedTuple):
+    """A record as read. `offset` grows within a partition, not always by one; `appended_at` never decreases there.
+
+    A named tuple, like `Outgoing`, because a run is fourteen records and a tuple is made in a quarter of the time.
+    """
 
     topic: str
     partition: int
@@ -42,8 +41,7 @@ class Record:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A record to be sent. `value` None is a tombstone on a compacted topic."""
 
     topic: str

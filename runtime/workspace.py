@@ -106,6 +106,7 @@ class Workspace:
         self._states: OrderedDict[bytes, Any] = OrderedDict()
         self._dirty: dict[bytes, None] = {}
         self._changes: dict[bytes, bytes | None] = {}
+        self._asked: dict[bytes, Wakeup] = {}  # what states of this batch want, until a fact changes them
         self._wakeups: dict[bytes, Wakeup] = {}
         self._staged: dict[bytes, bytes | None] = {}
         self._floors: dict[bytes, bytes | None] = {AT: AT, EVIDENCE: EVIDENCE}
@@ -128,10 +129,13 @@ class Workspace:
         """Let a fact change a key's state."""
         self._states[key] = self._core.evolve(self.state(key), fact)
         self._dirty[key] = None
+        self._asked.pop(key, None)
 
     def wakeup(self, key: bytes) -> Wakeup:
         """When a key wants to be asked again."""
-        wakeup: Wakeup = self._core.wakeup(self.state(key))
+        wakeup = self._asked.get(key)
+        if wakeup is None:
+            wakeup = self._asked[key] = self._core.wakeup(self.state(key))
         return wakeup
 
     def touched_keys(self) -> list[bytes]:
@@ -157,6 +161,7 @@ class Workspace:
             if value is not None:
                 self._lower_floor(entry)
         self._dirty.clear()
+        self._asked.clear()
         self._changes.clear()
         self._staged = {}
         self._forget_old_states()

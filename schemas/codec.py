@@ -57,6 +57,12 @@ def encode(fact: Fact, *, source: str, time: datetime) -> tuple[str, bytes]:
     return id_, b"".join((opening, orjson.dumps(subject), b',"id":', orjson.dumps(id_), b',"data":', data, b"}"))
 
 
+def unpublished(fact: Fact, *, source: str, time: datetime) -> bytes:
+    """The CloudEvent of a fact that only a decision record holds: nobody counts its id, so it has none of its own."""
+    opening = _opening(fact.TYPE, source, time)
+    return b"".join((opening, orjson.dumps(fact.subject), b',"id":"unpublished","data":', writing.dump(fact), b"}"))
+
+
 def decode(envelope: Envelope) -> Fact:
     """The fact inside an envelope; `Refused` when its type is unknown or its data does not fit."""
     return _fact(envelope.type, envelope.data, envelope.id)

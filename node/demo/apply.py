@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+
 from tidewheel import Client
 
 DEFINITIONS = Path(__file__).with_name("schedules.yaml")
