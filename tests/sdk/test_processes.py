@@ -1,0 +1,139 @@
+"""A worker as a process of its own: signals, and a parent that goes away."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sdk.fake_server import DEADLINE_SECONDS, Queue, Server, run
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+SDK = Path(__file__).parents[2] / "sdk"
+MODULE = """\
+import asyncio, pathlib
+from tidewheel import Worker
+
+worker = Worker(name="w1", grace_seconds=30)
+
+@worker.task("wait")
+async def wait():
+    while not pathlib.Path("go-on").exists():
+        await asyncio.sleep(0.01)
+    return "done"
+
+@worker.task("stubborn")
+def stubborn():
+    import time
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+async def queue():
+    return Queue()
+
+
+@pytest.fixture
+async def spawn(queue, tmp_path):
+    """Start a Python process that finds the module `tasks` and the server; it is killed when the test is over."""
+    (tmp_path / "tasks.py").write_text(MODULE)
+    children = []
+    async with Server(queue.handle) as server:
+
+        def spawn(*arguments):
+            with (tmp_path / "stderr").open("wb") as stderr:
+                child = subprocess.Popen(
+                    [sys.executable, *arguments],
+                    cwd=tmp_path,
+                    env={"PYTHONPATH": str(SDK), "TIDEWHEEL_URL": server.url},
+                    stdin=subprocess.PIPE,
+                    stderr=stderr,
+                )
+            children.append(child)
+            return child
+
+        yield spawn
+    for child in children:
+        child.kill()
+        child.wait()
+        assert child.stdin is not None
+        child.stdin.close()
+
+
+async def ended(child: subprocess.Popen[bytes]) -> int:
+    """The exit code; the server goes on serving meanwhile."""
+    return await asyncio.to_thread(child.wait, DEADLINE_SECONDS)
+
+
+async def test_sigterm_lets_a_worker_finish_what_it_holds(queue, spawn, tmp_path):
+    child = spawn("-c", "from tasks import worker; worker.run()")
+    [lease] = await queue.hand_out(run("wait"))
+    await queue.reported("started", lease)
+    child.send_signal(signal.SIGTERM)
+    await queue.until(lambda: queue.reports[-1]["draining"])
+    (tmp_path / "go-on").touch()
+    assert (await queue.finished(lease))["result"] == "done"
+    assert await ended(child) == 0
+
+
+async def test_one_ctrl_c_that_arrives_twice_is_one(queue, spawn, tmp_path):
+    child = spawn("-c", "from tasks import worker; worker.run()")
+    [lease] = await queue.hand_out(run("wait"))
+    await queue.reported("started", lease)
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGINT)
+    await queue.until(lambda: queue.reports[-1]["draining"])
+    (tmp_path / "go-on").touch()
+    assert (await queue.finished(lease))["result"] == "done"
+    assert await ended(child) == 0
+
+
+async def test_a_second_signal_ends_a_worker_at_once(queue, spawn):
+    child = spawn("-c", "from tasks import worker; worker.run()")
+    [lease] = await queue.hand_out(run("stubborn"))
+    await queue.reported("started", lease)
+    child.send_signal(signal.SIGTERM)
+    await queue.until(lambda: queue.reports[-1]["draining"])
+    first = len(queue.reports)
+    await queue.until(lambda: len(queue.reports) > first)  # idle reports are seconds apart
+    child.send_signal(signal.SIGTERM)
+    assert await ended(child) == -signal.SIGTERM
+
+
+async def test_a_function_that_never_ends_does_not_keep_a_drained_process(queue, spawn):
+    child = spawn("-c", "from tasks import worker; worker.configure(grace_seconds=0); worker.run()")
+    [lease] = await queue.hand_out(run("stubborn"))
+    await queue.reported("started", lease)
+    child.send_signal(signal.SIGTERM)
+    assert await queue.finished(lease) == {"lease": lease, "outcome": "interrupted"}
+    assert await ended(child) == 0
+
+
+async def test_a_worker_whose_name_was_taken_exits_with_a_message(queue, spawn, tmp_path):
+    child = spawn("-c", "from tasks import worker; worker.run()")
+    await queue.until(lambda: queue.reports)
+    await queue.say(incarnation_ended=True, ended_by="abc123")
+    assert await ended(child) == 1
+    assert "replaced by another process of the same name (incarnation abc123)" in (tmp_path / "stderr").read_text()
+
+
+async def test_a_supervised_worker_ends_with_whoever_holds_its_standard_input(queue, spawn):
+    child = spawn("-m", "tidewheel.supervised", "tasks:worker", "--slots", "3")
+    report = await queue.until(lambda: queue.reports and queue.reports[0])
+    assert report["slots"] == 3
+    child.stdin.close()
+    assert await ended(child) == 1
+
+
+async def test_a_worker_process_imports_the_library_and_nothing_of_the_server(queue, spawn):
+    child = spawn("-c", """\
+import sys
+import tidewheel.supervised
+foreign = {"api", "dispatcher", "node", "projections", "runtime", "scheduler", "schemas", "simulation"}
+sys.exit(sorted(foreign & {name.split(".")[0] for name in sys.modules}) or None)
+""")  # fmt: skip
+    assert await ended(child) == 0
