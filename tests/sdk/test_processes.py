@@ -1,6 +1,7 @@
 """A worker as a process of its own: signals, and a parent that goes away."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -14,21 +15,18 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SDK = Path(__file__).parents[2] / "sdk"
 MODULE = """\
-import asyncio, pathlib
+import threading
 from tidewheel import Worker
 
 worker = Worker(name="w1", grace_seconds=30)
 
 @worker.task("wait")
-async def wait():
-    while not pathlib.Path("go-on").exists():
-        await asyncio.sleep(0.01)
-    return "done"
+def wait():
+    return open("go-on").read()
 
 @worker.task("stubborn")
 def stubborn():
-    import time
-    time.sleep(60)
+    threading.Event().wait(60)
 """
 
 
@@ -41,6 +39,7 @@ async def queue():
 async def spawn(queue, tmp_path):
     """Start a Python process that finds the module `tasks` and the server; it is killed when the test is over."""
     (tmp_path / "tasks.py").write_text(MODULE)
+    os.mkfifo(tmp_path / "go-on")
     children = []
     async with Server(queue.handle) as server:
 
@@ -75,7 +74,7 @@ async def test_sigterm_lets_a_worker_finish_what_it_holds(queue, spawn, tmp_path
     await queue.reported("started", lease)
     child.send_signal(signal.SIGTERM)
     await queue.until(lambda: queue.reports[-1]["draining"])
-    (tmp_path / "go-on").touch()
+    (tmp_path / "go-on").write_text("done")
     assert (await queue.finished(lease))["result"] == "done"
     assert await ended(child) == 0
 
@@ -87,7 +86,7 @@ async def test_one_ctrl_c_that_arrives_twice_is_one(queue, spawn, tmp_path):
     child.send_signal(signal.SIGINT)
     child.send_signal(signal.SIGINT)
     await queue.until(lambda: queue.reports[-1]["draining"])
-    (tmp_path / "go-on").touch()
+    (tmp_path / "go-on").write_text("done")
     assert (await queue.finished(lease))["result"] == "done"
     assert await ended(child) == 0
 
