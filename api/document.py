@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fastapi.openapi.utils import get_openapi
@@ -40,6 +41,7 @@ PROBLEM: dict[int | str, dict[str, Any]] = {
 }
 
 
+@lru_cache(maxsize=16)  # one for each body; two routes may share one
 def takes(model: type[BaseModel]) -> dict[str, Any]:
     """What a route says of a body that it reads itself."""
     schema = model.model_json_schema(ref_template=_COMPONENTS + "{model}", by_alias=True)

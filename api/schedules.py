@@ -174,9 +174,8 @@ class ScheduleRoutes:
             answer = await self._services.commander.ask(
                 f"tidewheel.schedule.{verb}.v1", data, f"{key}/{row['name']}"[:128]
             )
-            results.append(
-                {"name": row["name"], "status": 202} if answer is None else {**answer.body, "status": answer.status}
-            )
+            said = {"status": 202} if answer is None else {**answer.body, "status": answer.status}
+            results.append({**said, "name": row["name"]})
             position = answer.position if answer is not None else position
         return json_response({"schedules": results}, headers={writes.POSITION: position} if position else {})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from runtime.record import SEQUENCE_HEADER, Outgoing
+from runtime.record import SEQUENCE_HEADER, Outgoing, TopicPartition
 from schemas import codec, identity, topics
 from schemas.facts import (
     AttemptFinished,
@@ -164,7 +164,7 @@ def everything(log: Any, names: Sequence[str]) -> list[Any]:
     found = []
     for topic in names:
         for partition in range(log.partitions(topic)):
-            place = (topic, partition)
+            place = TopicPartition(topic, partition)
             reader = log.open_reader({place: log.begin_offset(place)})
             while records_ := reader.poll(records_max=1000, bytes_max=1 << 23, timeout=0):
                 found.extend(records_)

@@ -51,7 +51,9 @@ def test_a_hold_ends_after_accept_after() -> None:
 
 
 def test_without_accept_after_a_hold_lasts_until_someone_accepts() -> None:
-    held = ClockGuard(accept_after=None).look(mark=NOON, wall=NOON, boot=0.0).look(mark=NOON, wall=NOON + MINUTE, boot=1.0)
+    held = (
+        ClockGuard(accept_after=None).look(mark=NOON, wall=NOON, boot=0.0).look(mark=NOON, wall=NOON + MINUTE, boot=1.0)
+    )
     later = held.look(mark=NOON, wall=NOON + MINUTE * 600, boot=36_000.0 - 120)
     assert later.held
     assert later.accepted(NOON + MINUTE * 600, 36_000.0).held == ""

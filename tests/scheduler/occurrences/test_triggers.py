@@ -47,6 +47,20 @@ def test_seconds_inside_a_gap_are_one_shifted_occurrence():
     assert due(trigger, "2024-03-31T00:00Z", "2024-03-31T12:00Z") == ["2024-03-31T01:00Z"]
 
 
+def test_a_gap_holds_its_first_second_and_its_last_but_not_its_end():
+    for text, shifted in [
+        ("0 0 2 * * *", True),
+        ("59 59 2 * * *", True),
+        ("59 59 1 * * *", False),
+        ("0 0 3 * * *", False),
+    ]:
+        skipping = cron(text, "America/New_York", gap="skip")
+        lost = list(dropped(skipping, at("2024-03-10T00:00Z"), at("2024-03-11T00:00Z")))
+        assert [d.at for d in lost] == ([at("2024-03-10T07:00Z")] if shifted else []), text
+        following = cron(text, "America/New_York").next_after(at("2024-03-10T06:59:59Z"))
+        assert (following == at("2024-03-10T07:00Z")) is (shifted or text == "0 0 3 * * *"), text
+
+
 def test_a_whole_missing_day_is_made_up_at_its_end():
     trigger = cron("0 9 30 12 *", "Pacific/Apia")
     assert due(trigger, "2011-12-01T00:00Z", "2012-01-31T00:00Z") == ["2011-12-30T10:00Z"]

@@ -1,0 +1,16 @@
+"""A node whose owners the tests play."""
+
+import pytest
+
+from tests.api.house import House
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.fixture
+async def house(tmp_path):
+    async with House(tmp_path) as house:
+        yield house
