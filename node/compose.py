@@ -100,7 +100,7 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
         settings=ApiSettings(version=importlib.metadata.version("tidewheel-server"), allowed_hosts=LOOPBACK),
     )  # fmt: skip
     web.serve(create_app(services))
-    upkeep = Upkeep(log, telemetry)
+    upkeep = Upkeep(log, clock, telemetry, accept_clock_after=settings.clock_accept_after)
     workers = tuple(WorkerProcess(target, web.url, settings.worker_slots, telemetry) for target in tasks)
     return Node(
         services=(*partitions, projector, appender, commander, feed, web, upkeep, *workers),

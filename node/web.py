@@ -18,7 +18,7 @@ DRAIN_SECONDS = 3  # long polls of workers end with the server; they come back b
 
 
 class WebServer:
-    """Serves one application. The port is taken at once, so that a taken one is found before anything starts."""
+    """Serves one application. Signals stay with the process: uvicorn only takes them in a main thread. The port is taken at once, so that a taken one is found before anything starts."""
 
     def __init__(self, *, host: str, port: int) -> None:
         self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -50,7 +50,6 @@ class WebServer:
     def _run(self, running: Running) -> None:
         server = self._server
         assert server is not None, "`serve` an application first"
-        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined] -- signals belong to the process
         running.ready()  # the socket listens already: what comes now waits for the loop
         server.run(sockets=[self._socket])
 

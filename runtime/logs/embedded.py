@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from threading import Event, Lock
 from typing import Literal
@@ -106,6 +107,10 @@ class EmbeddedLog:
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
         return self._commits.positions(group, partitions)
+
+    def newest(self) -> datetime:
+        """The latest append time of any record; 1970 for an empty log."""
+        return max((partition.clock.appended_at for partition in self._topics.partitions()), default=layout.from_ms(0))
 
     # ------------------------------------------------------------------------------------------------- writing
 

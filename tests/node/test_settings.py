@@ -1,0 +1,51 @@
+"""Settings: a file, the environment, flags; the later wins, and an error names the field."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from node.settings import SettingsError, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_without_anything_the_defaults_hold() -> None:
+    settings = read(None, {})
+    assert (settings.host, settings.port, settings.partitions) == ("127.0.0.1", 8440, 4)
+    assert settings.retention.history == timedelta(days=30)
+
+
+def test_a_flag_wins_over_the_environment_and_that_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tidewheel.toml"
+    file.write_text('port = 1001\nhost = "127.0.0.2"\nretain_history = "7d"\n', encoding="utf-8")
+    monkeypatch.setenv("TIDEWHEEL_PORT", "1002")
+    assert read(file, {}).port == 1002
+    settings = read(file, {"port": 1003, "host": None})
+    assert (settings.port, settings.host, settings.retain_history) == (1003, "127.0.0.2", timedelta(days=7))
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [({"port": 99999}, "port"), ({"partitions": 0}, "partitions"), ({"durability": "none"}, "durability")],
+)
+def test_a_wrong_value_is_refused_by_name(flags: dict[str, object], named: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{named}: "):
+        read(None, flags)
+
+
+def test_an_unknown_name_in_the_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tidewheel.toml"
+    file.write_text("prot = 1\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="^prot: "):
+        read(file, {})
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="there is no file"):
+        read(tmp_path / "none.toml", {})
