@@ -18,7 +18,10 @@ DRAIN_SECONDS = 3  # long polls of workers end with the server; they come back b
 
 
 class WebServer:
-    """Serves one application. Signals stay with the process: uvicorn only takes them in a main thread. The port is taken at once, so that a taken one is found before anything starts."""
+    """Serves one application. The port is taken at once, so that a taken one is found before anything starts.
+
+    Signals stay with the process: uvicorn only takes them in a main thread.
+    """
 
     def __init__(self, *, host: str, port: int) -> None:
         self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
