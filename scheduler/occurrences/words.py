@@ -52,7 +52,7 @@ def describe(subject: CronExpression | Trigger) -> str:
 
 def _cron(e: CronExpression) -> str:
     times, days = (_clock_times(e), _days(e.days) or "every day") if _few(e) else (_pattern(e), _days(e.days))
-    return " ".join(filter(None, (times, days, _months(e.days))))
+    return " ".join(filter(None, (times, days))) + _months(e.days)
 
 
 # ----------------------------------------------------------------------------------------------- time of day
@@ -145,7 +145,8 @@ def _days(days: Days) -> str:
 def _months(days: Days) -> str:
     if days.months >= ALL_MONTHS or _is_date(days):
         return ""
-    return f"in {_month_names(days.months)}"
+    comma = "" if _all_month(days) or _all_week(days) else ","  # the months bind both day fields
+    return f"{comma} in {_month_names(days.months)}"
 
 
 def _is_date(days: Days) -> bool:
