@@ -100,12 +100,13 @@ class Attempts:
         for attempt in list(self._under_way.values()):
             attempt.stop(outcome)
 
-    def abandon(self, outcome: str | None) -> list[str]:
+    def abandon(self, outcome: str) -> list[str]:
         """Give up on what did not stop: its ending, if there ever is one, is told to nobody."""
-        leases = list(self._under_way)
-        for lease in leases:
-            self._ended(self._under_way[lease], None if outcome is None else wire.stopped(lease, outcome))
-        return leases
+        left = list(self._under_way.values())
+        for attempt in left:
+            is_lost = attempt.asked and attempt.stopped is None
+            self._ended(attempt, None if is_lost else wire.stopped(attempt.handout.lease, outcome))
+        return [attempt.handout.lease for attempt in left]
 
     def close(self) -> None:
         """Let the threads end."""

@@ -74,6 +74,11 @@ class Holdings:
 
     # --- what happens to leases ---
 
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The leases that are this worker's, finished ones too until that is acknowledged."""
+        return tuple(self._held)
+
     def take(self, number: int, handouts: Iterable[HandOut], now: float) -> list[HandOut]:
         """Hold what the answer to report `number` brought; returns those that are new."""
         fresh: list[HandOut] = []
