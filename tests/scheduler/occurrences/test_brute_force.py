@@ -145,9 +145,8 @@ def expressions(draw: Any, name: str, moment: int, *, with_seconds: bool) -> Dra
 
 def can_fire(drawn: Drawn) -> bool:
     """Whether some day of a whole cycle of the calendar's shapes is named: 28 years have them all but none of 2100."""
-    clock = datetime(
-        2000, 1, 1, min(drawn.fields[2].numbers), min(drawn.fields[1].numbers), min(drawn.fields[0].numbers)
-    )
+    second, minute, hour = (min(field.numbers) for field in drawn.fields[:3])
+    clock = datetime(2000, 1, 1, hour, minute, second, tzinfo=UTC)
     return any(drawn.names(clock + timedelta(days=day)) for day in range(28 * 366))
 
 
