@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tests.sdk.fake_server import DEADLINE_SECONDS, leases, run
-from tidewheel import WorkerReplaced
+from tidewheel import WorkerReplaced, session
 
 pytestmark = pytest.mark.anyio
 
@@ -153,7 +153,14 @@ async def test_a_drain_takes_nothing_new_and_finishes_what_is_held(queue, start)
     assert (last["draining"], last["slots"], last["held"]) == (True, 0, [])
 
 
-async def test_what_outlasts_the_grace_is_interrupted(queue, start, stubborn):
+@pytest.fixture
+def hurried(monkeypatch):
+    """A worker that gives tasks and servers less time at its end, so that the test need not wait it out."""
+    monkeypatch.setattr(session, "STOP_SECONDS", 0.2)
+    monkeypatch.setattr(session, "LAST_WORD_SECONDS", 2.0)
+
+
+async def test_what_outlasts_the_grace_is_interrupted(queue, start, stubborn, hurried):
     worker = await start(coroutine=for_ever, function=stubborn, grace_seconds=0.0)
     given = await queue.hand_out(run("coroutine"), run("function"))
     await queue.reported("started", given[1])
@@ -164,7 +171,7 @@ async def test_what_outlasts_the_grace_is_interrupted(queue, start, stubborn):
     ]
 
 
-async def test_a_drain_ends_without_a_server(queue, start):
+async def test_a_drain_ends_without_a_server(queue, start, hurried):
     worker = await start(it=for_ever)
     [lease] = await queue.hand_out(run("it"))
     await queue.reported("started", lease)
