@@ -377,6 +377,22 @@ def test_a_worker_that_cannot_be_had_is_wrong_usage(tidewheel_, target, said):
     assert (code, said in err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "backfills list",
+        "admin topics --json",
+        "schedules skip x --at y",
+        "runs rerun x",
+        "runs logs x",
+        "import quartz f",
+    ],
+)
+def test_what_a_later_version_will_do_is_refused_by_name(tidewheel_, words):
+    code, _, err = tidewheel_(*words.split())
+    assert (code, "not_supported: this version cannot do that yet" in err) == (2, True)
+
+
 # --- commands of other distributions ---
 
 

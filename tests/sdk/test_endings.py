@@ -235,8 +235,8 @@ async def test_a_function_that_ends_after_its_incarnation_is_reported_by_that_on
 
 async def test_a_lease_is_kept_by_reports_three_times_as_often_as_it_would_end(queue, start):
     await start(it=for_ever)
-    [lease] = await queue.hand_out(run("it", handout={"lease_duration": "PT0.3S"}))
-    await queue.until(lambda: sum(lease in report["held"] for report in queue.reports) == 6)
+    [lease] = await queue.hand_out(run("it", handout={"lease_duration": "PT1.5S"}))
+    await queue.until(lambda: sum(lease in report["held"] for report in queue.reports) == 5)
     assert {report["incarnation"] for report in queue.reports} == {queue.reports[0]["incarnation"]}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import output
+from tidewheel.cli import later, output
 from tidewheel.errors import TidewheelError, Unreachable
 
 GROUP = "tidewheel.commands"
@@ -29,6 +29,7 @@ OWN = {
     "schedules": "tidewheel.cli.schedules:schedules",
     "worker": "tidewheel.cli.worker:worker",
 }
+LATER = frozenset({"admin", "backfills", "dead-letters", "queues", "serve", "tenants", "workers"})
 
 
 class Commands(click.Group):
@@ -43,7 +44,9 @@ class Commands(click.Group):
             command: click.Command = getattr(importlib.import_module(module), attribute)
             return command
         plugin = _plugins().get(cmd_name)
-        return None if plugin is None else _load(plugin)
+        if plugin is not None:
+            return _load(plugin)
+        return later.not_supported(cmd_name) if cmd_name in LATER else None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from tidewheel import definitions
+from tidewheel.cli import later
 from tidewheel.importers import crontab as cron
 
 USER_COLUMN = {"auto": None, "yes": True, "no": False}
@@ -16,6 +17,9 @@ USER_COLUMN = {"auto": None, "yes": True, "no": False}
 @click.group("import")
 def import_() -> None:
     """Turn other systems' schedules into definition files."""
+
+
+later.add(import_, "kubernetes-cronjob", "eventbridge", "quartz")
 
 
 @import_.command()

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import naming, options, output
+from tidewheel.cli import later, naming, options, output
 from tidewheel.client import ALL_TENANTS
 
 COLUMNS = ("TENANT", "RUN", "STATE", "CAUSE", "TIME", "TOOK", "ATTEMPTS")
@@ -17,6 +17,9 @@ COLUMNS = ("TENANT", "RUN", "STATE", "CAUSE", "TIME", "TOOK", "ATTEMPTS")
 @click.group()
 def runs() -> None:
     """What ran, runs and waits."""
+
+
+later.add(runs, "rerun", "logs")
 
 
 @runs.command("list")

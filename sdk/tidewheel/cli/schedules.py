@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import naming, options, output
+from tidewheel.cli import later, naming, options, output
 from tidewheel.client import ALL_TENANTS, Client
 
 ALL_MAX = 100_000  # schedules that --all acts on: a bound for a list that never ends
@@ -19,6 +19,9 @@ COLUMNS = ("TENANT", "NAME", "STATE", "TRIGGER", "ZONE", "NEXT", "LAST")
 @click.group()
 def schedules() -> None:
     """When what runs."""
+
+
+later.add(schedules, "skip")
 
 
 @schedules.command("list")
