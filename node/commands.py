@@ -39,8 +39,10 @@ DEMO_TASKS = "node.demo.tasks:worker"
 @click.option("--demo", "shows_demo", is_flag=True, help="Apply example schedules and show their runs.")
 def dev(tasks: tuple[str, ...], *, shows_demo: bool, config: Path | None, **flags: Any) -> None:
     """Run everything in one process on the embedded log; workers in a child process."""
+    if shows_demo:
+        flags["log_level"] = "error"  # the commentary says what happens, in words
     settings = _read_settings(config, flags)
-    telemetry = Telemetry(logger=logger(settings.log_format))
+    telemetry = Telemetry(logger=logger(settings.log_format, settings.log_level))
     targets = (*tasks, DEMO_TASKS) if shows_demo else tasks
     try:
         node = compose(settings, telemetry, tasks=targets)
@@ -52,7 +54,7 @@ def dev(tasks: tuple[str, ...], *, shows_demo: bool, config: Path | None, **flag
 def _run(node: Node, telemetry: Telemetry, settings: Settings, *, shows_demo: bool) -> None:
     """Start, work until a signal, stop."""
     told = _told_to_stop()
-    console = Console()
+    console = Console(soft_wrap=True)
     try:
         node.start()
         telemetry.info(Event.NODE_READY, url=node.url, data=str(settings.data))

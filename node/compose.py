@@ -101,7 +101,10 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     )  # fmt: skip
     web.serve(create_app(services))
     upkeep = Upkeep(log, clock, telemetry, accept_clock_after=settings.clock_accept_after)
-    workers = tuple(WorkerProcess(target, web.url, settings.worker_slots, telemetry) for target in tasks)
+    workers = tuple(
+        WorkerProcess(target, web.url, telemetry, slots=settings.worker_slots, log_level=settings.log_level)
+        for target in tasks
+    )
     return Node(
         services=(*partitions, projector, appender, commander, feed, web, upkeep, *workers),
         log=log, folder=folder, web=web,

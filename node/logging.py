@@ -9,8 +9,8 @@ from typing import Any
 import structlog
 
 
-def logger(style: str) -> Any:
-    """A structured logger that writes to standard error. `style`: console | json."""
+def logger(style: str, level: str) -> Any:
+    """A structured logger that writes to standard error. `style`: console | json; `level`: from which level on."""
     processors: list[Any] = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True)]
     if style == "json":
         processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -24,5 +24,5 @@ def logger(style: str) -> Any:
     return structlog.wrap_logger(
         structlog.PrintLogger(sys.stderr),
         processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
     )

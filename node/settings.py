@@ -42,6 +42,9 @@ class Settings(BaseSettings):
     retain_runs: Duration = Field(default=timedelta(days=3), description="How long runs and terminal memory are kept.")
     worker_slots: int = Field(default=10, ge=1, le=10_000, description="Runs that the child workers take at once.")
     log_format: Literal["console", "json"] = Field(default="console", description="How log events are written.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="From which level on log events are written, here and in the child workers."
+    )
 
     @property
     def layout(self) -> topics.Layout:

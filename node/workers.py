@@ -26,8 +26,9 @@ DRAIN_SECONDS = 10.0  # what a child has for ending its runs, then it is killed
 class WorkerProcess:
     """One child process that runs the workers of one module. A service (`runtime.lifecycle`)."""
 
-    def __init__(self, target: str, url: str, slots: int, telemetry: Telemetry) -> None:
-        self._target, self._url, self._slots, self._telemetry = target, url, slots, telemetry
+    def __init__(self, target: str, url: str, telemetry: Telemetry, *, slots: int, log_level: str) -> None:
+        self._target, self._url, self._telemetry = target, url, telemetry
+        self._options = ("--slots", str(slots), "--log-level", log_level)
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = ThreadService(f"workers {target}", self._run, interrupt=self._interrupt)
         self.name = self._thread.name
@@ -62,7 +63,7 @@ class WorkerProcess:
         )
 
     def _command(self) -> Sequence[str]:
-        return (sys.executable, "-m", "tidewheel.supervised", self._target, "--slots", str(self._slots))
+        return (sys.executable, "-m", "tidewheel.supervised", self._target, *self._options)
 
     def _interrupt(self) -> None:
         child = self._child

@@ -23,8 +23,9 @@ def main() -> None:
     parser.add_argument("target")
     parser.add_argument("--slots", type=int)
     parser.add_argument("--queue")
+    parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     options = parser.parse_args()
-    log_to_stderr()
+    log_to_stderr(logging.getLevelNamesMapping()[options.log_level.upper()])
     threading.Thread(target=_end_with_holder, daemon=True).start()
     try:
         worker = load_worker(options.target)
