@@ -45,9 +45,7 @@ def _ask(shard: Shard, run: OpenRun, request: RunCancelRequested) -> list[Fact]:
     if run.cancel_requested:
         return []
     record = shard.workforce.of(run).record
-    notice = LeaseNotice(
-        queue=shard.queue, incarnation=run.incarnation, inbox=record.inbox, cancelled=(shard.lease_text(run),)
-    )
+    notice = LeaseNotice(queue=shard.queue, incarnation=run.incarnation, inbox=record.inbox, cancelled=(run.lease,))
     return [request, notice]
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from dispatcher import cancels, inputs, inquiries, reports, waking
-from dispatcher.evolution import CHANGES, evolve
+from dispatcher.evolution import CHANGES
 from dispatcher.routes import route
 from dispatcher.shard import Shard, load_shard
 from runtime.machine import NEVER, PARTITION, Moment, Output, Rows, Wakeup, Woken
@@ -71,8 +71,9 @@ class DispatcherCore:
 
     def evolve(self, state: Shard | Shared, fact: Fact) -> Shard | Shared:
         """The state after a fact."""
-        if isinstance(state, Shard):
-            evolve(state, fact)
+        change = CHANGES.get(type(fact))
+        if change is not None:
+            change(state, fact)
         return state
 
     def wakeup(self, state: Shard | Shared) -> Wakeup:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatcher import lifecycle
-from dispatcher.lifecycle import AttemptStep, RunState, Step
+from dispatcher.lifecycle import AttemptStep, Step
 from dispatcher.memory import PastLease, Remembered
 from dispatcher.run import OpenRun, opened
 from dispatcher.shard import Shard
@@ -43,13 +43,6 @@ TAKEN_BACK = frozenset(
 )
 
 
-def evolve(shard: Shard, fact: Fact) -> None:
-    """Change the shard as the fact says; one that is none of its affair changes nothing."""
-    change = CHANGES.get(type(fact))
-    if change is not None:
-        change(shard, fact)
-
-
 def _created(shard: Shard, fact: RunCreated) -> None:
     lifecycle.advance(None, Step.CREATED)
     run = opened(fact, shard.counters.next_number)
@@ -66,14 +59,13 @@ def _handed_out(shard: Shard, fact: HandOut) -> None:
     shard.stop_waiting(run)
     lifecycle.advance_attempt(run.state, AttemptStep.HANDED_OUT)
     run.state = lifecycle.advance(run.state, Step.HANDED_OUT)
-    shard.leases.pop(run.lease_offset, None)
+    shard.leases.pop(run.lease, None)
     shard.counters.next_offset = fact.offset + 1
     run.attempts = fact.attempt
-    run.lease_offset, run.lease_key, run.incarnation = fact.offset, fact.lease_key, fact.incarnation
+    run.lease_offset, run.lease, run.incarnation = fact.offset, fact.lease, fact.incarnation
     run.handed_out_at, run.attempt_started_at, run.attempt_outcome = fact.handed_out_at, None, None
-    shard.leases[fact.offset] = run
+    shard.leases[fact.lease] = run
     shard.workforce.lease(run)
-    shard.timeouts.not_before(run.run_id, min(fact.handed_out_at + run.timeout, run.deadline_at))
     shard.touch(run)
 
 
@@ -83,6 +75,7 @@ def _started(shard: Shard, fact: AttemptStarted) -> None:
     run.state = lifecycle.advance(run.state, Step.STARTED)
     run.attempt_started_at = fact.started_at
     run.started_at = run.started_at or fact.started_at
+    shard.workforce.begin(run)
     shard.touch(run)
 
 
@@ -91,7 +84,7 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     assert fact.handout == run.lease_offset, f"hand-out {fact.handout} of {run.run_id} is not its last"
     lifecycle.advance_attempt(run.state, fact.outcome)
     if fact.outcome in TAKEN_BACK:
-        shard.memory.note_past(fact.handout, _past_lease(run, fact))
+        shard.memory.note_past(_past_lease(run, fact))
     run.state = lifecycle.advance(run.state, Step.ATTEMPT_USED if fact.counted else Step.ATTEMPT_SPARED)
     run.attempt_outcome = fact.outcome
     run.used += fact.counted
@@ -109,14 +102,13 @@ def _is_loss(run: OpenRun, outcome: AttemptOutcome) -> bool:
 
 def _past_lease(run: OpenRun, fact: AttemptFinished) -> PastLease:
     return PastLease(
-        run_id=run.run_id, tenant=run.tenant, schedule=run.schedule, attempt=fact.attempt,
-        incarnation=fact.incarnation, worker=fact.worker, lease_key=run.lease_key, outcome=fact.outcome,
+        offset=fact.handout, run_id=run.run_id, tenant=run.tenant, schedule=run.schedule, attempt=fact.attempt,
+        incarnation=fact.incarnation, worker=fact.worker, lease=run.lease, outcome=fact.outcome,
         ended_at=fact.finished_at,
     )  # fmt: skip
 
 
 def _release(shard: Shard, run: OpenRun) -> None:
-    shard.timeouts.drop(run.run_id)
     if shard.workforce.release(run) is None:
         shard.touch_worker(run.incarnation)
 
@@ -147,11 +139,11 @@ def _finished(shard: Shard, fact: RunFinished) -> None:
     if fact.repeat:
         return
     run = shard.runs.get(fact.run_id)
-    lifecycle.advance(None if run is None else run.state, Step(fact.outcome))
+    state = lifecycle.advance(None if run is None else run.state, lifecycle.END[fact.outcome])
     if run is not None:
         if run.waits:
             shard.stop_waiting(run)
-        run.state = RunState(fact.outcome)
+        run.state = state
         shard.close(run)
     remembered = Remembered(
         outcome=fact.outcome, attempts=fact.attempts, finished_at=fact.finished_at,
@@ -195,7 +187,7 @@ def _memory_trimmed(shard: Shard, fact: MemoryTrimmed) -> None:
     shard.memory.trim(fact.until)
 
 
-CHANGES: Mapping[type[Fact], Callable[[Shard, Any], None]] = {
+CHANGES: Mapping[type[Fact], Callable[[Any, Any], None]] = {
     RunCreated: _created,
     HandOut: _handed_out,
     AttemptStarted: _started,

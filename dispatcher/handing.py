@@ -107,7 +107,8 @@ def _hand_out(shard: Shard, run: OpenRun, incarnation: str, offset: int, moment:
     key = identity.lease_key(moment.entropy, shard.name, offset)
     return HandOut(
         incarnation=incarnation, inbox=worker.record.inbox, shard=shard.number, offset=offset,
-        lease=f"{shard.lease_prefix}{offset}.{key}", lease_key=key, lease_duration=run.lease, timeout=run.timeout,
+        lease=f"{shard.lease_prefix}{offset}.{key}", lease_key=key, lease_duration=run.lease_duration,
+        timeout=run.timeout,
         start_by=START_BY, attempt=run.attempts + 1, may_have_run=run.attempts > 0, handed_out_at=moment.now,
         run=shard.bodies.get(run.run_id),
     )  # fmt: skip

@@ -72,6 +72,8 @@ WAITING = frozenset({RunState.QUEUED, RunState.REQUEUED, RunState.RETRY_WAIT})  
 LEASED = frozenset({RunState.HANDED_OUT, RunState.RUNNING})  # a worker has the right to it
 TERMINAL = frozenset(RunState(outcome) for outcome in Outcome)
 
+END: Mapping[Outcome, Step] = {outcome: Step(outcome.value) for outcome in Outcome}
+
 RUN: Mapping[tuple[RunState | None, Step], RunState] = {
     (None, Step.CREATED): RunState.QUEUED,
     (None, Step.EXPIRED): RunState.EXPIRED,  # asked about long after it was forgotten: never started

@@ -38,13 +38,14 @@ class Remembered:
 class PastLease:
     """A hand-out that ended without its worker's word."""
 
+    offset: int
     run_id: str
     tenant: str
     schedule: str
     attempt: int
     incarnation: str
     worker: str
-    lease_key: str
+    lease: str
     outcome: AttemptOutcome
     ended_at: datetime
 
@@ -109,11 +110,11 @@ class Memory:
             if self._oldest_ids_until is None:
                 self._oldest_ids_until = self._open_until
 
-    def note_past(self, offset: int, lease: PastLease) -> None:
+    def note_past(self, lease: PastLease) -> None:
         """A hand-out ended without its worker's word."""
-        self.rows.put(_past_row(offset), codec.dump(lease))
-        if self._oldest_past is None or offset < self._oldest_past[0]:
-            self._oldest_past = (offset, lease.ended_at)
+        self.rows.put(_past_row(lease.offset), codec.dump(lease))
+        if self._oldest_past is None or lease.offset < self._oldest_past[0]:
+            self._oldest_past = (lease.offset, lease.ended_at)
 
     def trim(self, until: datetime) -> None:
         """Forget a bounded part of what ended before `until`."""
@@ -160,8 +161,9 @@ class Memory:
         return ids.until
 
     def _find_oldest_past(self) -> tuple[int, datetime] | None:
-        for row, value in self.rows.scan(_PAST, _PAST_END):
-            return int(row[len(_PAST) :], 16), codec.load(PastLease, codec.parse(value)).ended_at
+        for _, value in self.rows.scan(_PAST, _PAST_END):
+            oldest = codec.load(PastLease, codec.parse(value))
+            return oldest.offset, oldest.ended_at
         return None
 
 

@@ -18,6 +18,7 @@ from runtime.machine import Moment
 from schemas.facts import AttemptDuplicate, AttemptOutcome, AttemptStarted, Fact, Outcome
 from schemas.internal import FinishedLease, LeaseNotice, WorkerEnded, WorkerReport, WorkerReported
 
+_OUTCOMES = {outcome.value: outcome for outcome in AttemptOutcome}
 # Only what began can have come to this; a report that says it of an attempt not known to have begun says both.
 _BEGAN = frozenset({AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED})
 
@@ -53,7 +54,7 @@ def _succeed(shard: Shard, report: WorkerReport, moment: Moment) -> list[Fact]:
     )  # fmt: skip
     notice = LeaseNotice(
         queue=shard.queue, incarnation=record.incarnation, inbox=record.inbox,
-        ended=tuple(map(shard.lease_text, held)), incarnation_ended=True, ended_by=report.incarnation,
+        ended=tuple(run.lease for run in held), incarnation_ended=True, ended_by=report.incarnation,
     )  # fmt: skip
     return [*facts, ended, notice]
 
@@ -87,7 +88,7 @@ def _ends(shard: Shard, report: WorkerReport, moment: Moment, begun: dict[int, A
         if run is None:
             facts += _late(shard, report, finished, moment)
             continue
-        outcome = AttemptOutcome(finished.outcome)
+        outcome = _OUTCOMES[finished.outcome]
         began = begun.get(run.lease_offset)
         if began is None and run.attempt_started_at is None and outcome in _BEGAN:
             began = _start(shard, run, report, moment)
@@ -112,11 +113,9 @@ def _late(shard: Shard, report: WorkerReport, finished: FinishedLease, moment: M
     if run is not None and finished.outcome == AttemptOutcome.SUCCEEDED:
         ending = Ending(outcome=AttemptOutcome.SUCCEEDED, at=moment.now, result=finished.result)
         return [endings.finish(shard, run, Outcome.SUCCEEDED, ending, reason="late_report")]
-    offset, _ = leases.parse(shard, finished.lease)
-    assert offset is not None
     duplicate = AttemptDuplicate(
         tenant=past.tenant, schedule=past.schedule, run_id=past.run_id, worker=past.worker,
-        incarnation=past.incarnation, handout=offset, reported=finished.outcome, received_at=moment.now,
+        incarnation=past.incarnation, handout=past.offset, reported=finished.outcome, received_at=moment.now,
         attempt=past.attempt,
     )  # fmt: skip
     return [duplicate]
@@ -128,9 +127,7 @@ def _losses(shard: Shard, report: WorkerReport, worker: Worker, moment: Moment) 
     moved = report.inbox != worker.record.inbox
     read_up_to = _read_up_to(shard, report, worker)
     lost = [
-        run
-        for offset, run in worker.leases.items()
-        if (moved or offset <= read_up_to) and shard.lease_text(run) not in mentioned
+        run for offset, run in worker.leases.items() if (moved or offset <= read_up_to) and run.lease not in mentioned
     ]
     ending = Ending(outcome=AttemptOutcome.LOST, at=moment.now)
     return [fact for run in _by_offset(lost) for fact in endings.attempt_ended(shard, run, ending)]

@@ -19,7 +19,7 @@ START_BY = timedelta(seconds=10)  # a worker drops what it could not begin to re
 
 @dataclass(slots=True, kw_only=True)
 class OpenRun:
-    """A run on its way. What begins with `lease_` and below is of its last hand-out, also after that ended."""
+    """A run on its way. `lease_offset` and what follows is of its last hand-out, also after that ended."""
 
     run_id: str
     tenant: str
@@ -27,7 +27,7 @@ class OpenRun:
     number: int  # in order of creation within the shard
     lane: str
     task: str
-    lease: timedelta
+    lease_duration: timedelta
     timeout: timedelta
     deadline_at: datetime
     state: RunState
@@ -40,7 +40,7 @@ class OpenRun:
     cancel_requested: bool = False
     deferred: RunDeferReason | None = None  # the last reason told
     lease_offset: int = -1
-    lease_key: str = ""
+    lease: str = ""  # the text that proves the right to it
     incarnation: str = ""
     handed_out_at: datetime | None = None
     attempt_started_at: datetime | None = None
@@ -70,13 +70,17 @@ class OpenRun:
         """When its attempt has taken too long. One that is held and never begun is given its time to begin."""
         return (self.attempt_started_at or self.handed_out() + START_BY) + self.timeout
 
+    def over_at(self) -> datetime:
+        """When its attempt is over at the latest."""
+        return min(self.timeout_at(), self.deadline_at)
+
 
 def opened(fact: RunCreated, number: int) -> OpenRun:
     """The run that begins with `fact`."""
     job = fact.job
     return OpenRun(
         run_id=fact.run_id, tenant=fact.tenant, schedule=fact.schedule, number=number, lane=job.priority,
-        task=task_of(job.target), lease=job.lease, timeout=job.timeout, deadline_at=fact.deadline_at,
+        task=task_of(job.target), lease_duration=job.lease, timeout=job.timeout, deadline_at=fact.deadline_at,
         state=RunState.QUEUED, not_before=fact.due_at, queued_at=fact.created_at,
     )  # fmt: skip
 

@@ -59,13 +59,12 @@ class Shard:
         self.lease_prefix = f"{queue}.{number}."
         self.counters = Counters(head.next_offset, head.next_number)
         self.runs: dict[str, OpenRun] = {}
-        self.leases: dict[int, OpenRun] = {}  # the last hand-out of each open run, live or ended
+        self.leases: dict[str, OpenRun] = {}  # by lease: the last hand-out of each open run, live or ended
         self.workforce = Workforce(self._task_is_able)
         self.workforce.renewed_at, self.workforce.idle_since = head.renewed_at, head.idle_since
         self.waiting = Waiting(self.workforce.is_able)
         self.deferrals = Deferrals(self.waiting, self.workforce)
         self.deadlines: Timers[str] = Timers(self._expires_at)  # of runs that wait
-        self.timeouts: Timers[str] = Timers(self._times_out_at)  # of runs that a worker has
         self.bodies = Bodies(rows)
         self.memory = Memory(rows, retention, finished=head.finished, forgotten=head.forgotten)
         self.loaded_at: datetime | None = None  # the first decision since `load`; no part of what is stored
@@ -82,18 +81,12 @@ class Shard:
         )  # fmt: skip
         at = [first[0] for first in (deadline, forgetting, deferral) if first is not None]
         at += [instant for instant in (self.waiting.opening(), self.memory.trim_at()) if instant is not None]
-        evidence = [
-            first[0] for first in (self.timeouts.first(), self.workforce.first_attendance()) if first is not None
-        ]
-        return Wakeup(at=min(at, default=None), on_evidence_at=min(evidence, default=None))
+        attendance = self.workforce.first_attendance()
+        return Wakeup(at=min(at, default=None), on_evidence_at=None if attendance is None else attendance[0])
 
     def knows(self, run_id: str) -> bool:
         """Whether a run is open, or over and remembered."""
         return run_id in self.runs or self.memory.knows(run_id)
-
-    def lease_text(self, run: OpenRun) -> str:
-        """What a worker quotes to prove its right to the last hand-out of a run."""
-        return f"{self.lease_prefix}{run.lease_offset}.{run.lease_key}"
 
     # --- changes, for `evolution` ---------------------------------------------------------------------------------
 
@@ -119,9 +112,8 @@ class Shard:
     def close(self, run: OpenRun) -> None:
         """A run is over; it waits no longer and nobody has a lease of it."""
         del self.runs[run.run_id]
-        self.leases.pop(run.lease_offset, None)
+        self.leases.pop(run.lease, None)
         self.deadlines.drop(run.run_id)
-        self.timeouts.drop(run.run_id)
         self._dirty_runs.pop(run.run_id, None)
         self.bodies.remove(run.run_id)
 
@@ -162,10 +154,6 @@ class Shard:
         run = self.runs.get(run_id)
         return run.deadline_at if run is not None and run.waits else None
 
-    def _times_out_at(self, run_id: str) -> datetime | None:
-        run = self.runs.get(run_id)
-        return min(run.timeout_at(), run.deadline_at) if run is not None and run.is_leased else None
-
 
 def _write_head(head: Head, rows: Rows) -> None:
     """One that says nothing has no row: rows are a function of the state, not of when it was saved."""
@@ -190,10 +178,9 @@ def load_shard(queue: str, number: int, rows: Rows, retention: timedelta) -> Sha
 
 def _restore(shard: Shard, run: OpenRun) -> None:
     shard.runs[run.run_id] = run
-    if run.lease_offset >= 0:
-        shard.leases[run.lease_offset] = run
+    if run.lease:
+        shard.leases[run.lease] = run
     if run.waits:
         shard.wait(run)
     else:
         shard.workforce.lease(run)
-        shard.timeouts.not_before(run.run_id, min(run.timeout_at(), run.deadline_at))

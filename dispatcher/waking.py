@@ -27,7 +27,7 @@ TOLD_PER_STEP = 256
 def decide(shard: Shard, moment: Moment) -> Sequence[Fact]:
     """The facts of the first thing that is due."""
     steps: tuple[Callable[[Shard, Moment], Sequence[Fact]], ...] = (
-        _attend, _time_out, _expire, _forget, _trim, handing.decide, _tell,
+        _attend, _expire, _forget, _trim, handing.decide, _tell,
     )  # fmt: skip
     for step in steps:
         facts = step(shard, moment)
@@ -37,22 +37,23 @@ def decide(shard: Shard, moment: Moment) -> Sequence[Fact]:
 
 
 def _attend(shard: Shard, moment: Moment) -> Sequence[Fact]:
-    """End the leases that a worker did not renew, and miss a worker that is silent."""
+    """End what took too long, then leases that were not renewed; then miss the worker itself."""
     first = shard.workforce.first_attendance()
     if first is None or first[0] > moment.read_until:
         return ()
     worker = shard.workforce.by_incarnation[first[1]]
+    held = [worker.leases[offset] for offset in sorted(worker.leases)]
+    over = [run for run in held if run.over_at() <= moment.read_until]
+    if over:
+        return _time_out(shard, worker, over[:LEASES_PER_STEP], moment)
     assert shard.loaded_at is not None
     if _was_last_seen_before(shard, worker, shard.loaded_at):
         return (LeasesRenewed(queue=shard.queue, shard=shard.number, renewed_at=shard.loaded_at),)
-    over = [run for run in _leases(worker) if shard.workforce.lease_ends_at(run) <= moment.read_until]
-    if over:
-        return _end_leases(shard, worker, over[:LEASES_PER_STEP], moment)
-    return (
-        WorkerLapsed(
-            queue=shard.queue, shard=shard.number, incarnation=worker.record.incarnation, lapsed_at=moment.now
-        ),
-    )
+    silent = [run for run in held if shard.workforce.lease_ends_at(run) <= moment.read_until]
+    if silent:
+        return _end_leases(shard, worker, silent[:LEASES_PER_STEP], moment)
+    incarnation = worker.record.incarnation
+    return (WorkerLapsed(queue=shard.queue, shard=shard.number, incarnation=incarnation, lapsed_at=moment.now),)
 
 
 def _was_last_seen_before(shard: Shard, worker: Worker, loaded_at: datetime) -> bool:
@@ -61,34 +62,30 @@ def _was_last_seen_before(shard: Shard, worker: Worker, loaded_at: datetime) -> 
     return worker.record.reported_at < loaded_at and (renewed_at is None or renewed_at < loaded_at)
 
 
-def _leases(worker: Worker) -> list[OpenRun]:
-    return [worker.leases[offset] for offset in sorted(worker.leases)]
-
-
-def _end_leases(shard: Shard, worker: Worker, over: list[OpenRun], moment: Moment) -> Sequence[Fact]:
-    ending = Ending(outcome=AttemptOutcome.LEASE_EXPIRED, at=moment.now)
-    facts = [fact for run in over for fact in endings.attempt_ended(shard, run, ending)]
+def _time_out(shard: Shard, worker: Worker, over: list[OpenRun], moment: Moment) -> Sequence[Fact]:
+    """End attempts that took too long, or whose runs have reached their deadline."""
+    facts = [fact for run in over for fact in endings.attempt_ended(shard, run, _timeout(run, moment))]
     return [*facts, _ended(shard, worker, over)]
+
+
+def _timeout(run: OpenRun, moment: Moment) -> Ending:
+    error = None
+    if run.deadline_at <= run.timeout_at():
+        error = ErrorInfo(type="deadline", message="the run reached its deadline")
+    return Ending(outcome=AttemptOutcome.TIMED_OUT, at=moment.now, error=error)
+
+
+def _end_leases(shard: Shard, worker: Worker, silent: list[OpenRun], moment: Moment) -> Sequence[Fact]:
+    ending = Ending(outcome=AttemptOutcome.LEASE_EXPIRED, at=moment.now)
+    facts = [fact for run in silent for fact in endings.attempt_ended(shard, run, ending)]
+    return [*facts, _ended(shard, worker, silent)]
 
 
 def _ended(shard: Shard, worker: Worker, runs: list[OpenRun]) -> LeaseNotice:
     return LeaseNotice(
         queue=shard.queue, incarnation=worker.record.incarnation, inbox=worker.record.inbox,
-        ended=tuple(map(shard.lease_text, runs)),
+        ended=tuple(run.lease for run in runs),
     )  # fmt: skip
-
-
-def _time_out(shard: Shard, moment: Moment) -> Sequence[Fact]:
-    """End an attempt that took too long, or whose run has reached its deadline."""
-    first = shard.timeouts.first()
-    if first is None or first[0] > moment.read_until:
-        return ()
-    run = shard.runs[first[1]]
-    error = None
-    if run.deadline_at <= run.timeout_at():
-        error = ErrorInfo(type="deadline", message="the run reached its deadline")
-    ending = Ending(outcome=AttemptOutcome.TIMED_OUT, at=moment.now, error=error)
-    return [*endings.attempt_ended(shard, run, ending), _ended(shard, shard.workforce.of(run), [run])]
 
 
 def _expire(shard: Shard, moment: Moment) -> Sequence[Fact]:

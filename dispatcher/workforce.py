@@ -49,7 +49,7 @@ class WorkerRecord:
 
 @frozen
 class Measure:
-    """Of the leases a worker holds: when the first of them ends, and how long the shortest lasts."""
+    """Of what a worker holds: when the first lease or attempt is over, and how long the shortest lease lasts."""
 
     first_end: datetime | None
     shortest: timedelta | None
@@ -132,7 +132,7 @@ class Workforce:
         return task in self._having
 
     def first_attendance(self) -> tuple[datetime, str] | None:
-        """The worker of which first a lease ends or that first lapses, unless it reports; and when."""
+        """The worker of which first something is over, or that first lapses, unless it reports; and when."""
         return self._attendance.first()
 
     def first_forgetting(self) -> tuple[datetime, str] | None:
@@ -143,7 +143,7 @@ class Workforce:
         """When a live lease ends. A report renews the leases whose hand-out the worker has read of."""
         record = self.of(run).record
         renewed_at = record.reported_at if run.lease_offset <= record.read_up_to else run.handed_out()
-        return self._seen(renewed_at) + run.lease
+        return self._seen(renewed_at) + run.lease_duration
 
     def lapses_at(self, worker: Worker) -> datetime:
         """When a present worker has been silent for its period: one that holds long leases reports seldom."""
@@ -215,16 +215,19 @@ class Workforce:
         if run.lease_offset > worker.record.read_up_to:
             worker.unread += 1
             self._offer(worker)
-        before = worker.measure
-        if before is None:
-            self._look_again(worker)
-            return
-        ends_at = self.lease_ends_at(run)
-        first_end = ends_at if before.first_end is None else min(before.first_end, ends_at)
-        shortest = run.lease if before.shortest is None else min(before.shortest, run.lease)
-        worker.measure = Measure(first_end=first_end, shortest=shortest)
-        if worker.measure.first_end != before.first_end or shortest != before.shortest:
-            self._look_again(worker)
+        end = self._first_end(run)
+        if (known := worker.measure) is not None:
+            worker.measure = Measure(
+                first_end=end if known.first_end is None else min(known.first_end, end),
+                shortest=run.lease_duration if known.shortest is None else min(known.shortest, run.lease_duration),
+            )
+        lapse = self._seen(worker.record.reported_at) + max(PERIOD_MIN, run.lease_duration)
+        self._attendance.not_before(run.incarnation, min(end, lapse))
+
+    def begin(self, run: OpenRun) -> None:
+        """A worker has begun what it holds: its time runs from now."""
+        self.of(run).measure = None
+        self._attendance.not_before(run.incarnation, self._first_end(run))
 
     def release(self, run: OpenRun) -> Worker | None:
         """A lease ended. The worker, or None when the lease was the last thing that kept it."""
@@ -235,7 +238,7 @@ class Workforce:
             worker.unread -= 1
             self._offer(worker)
         if not worker.leases:
-            self._look_again(worker)
+            self._attendance.not_before(run.incarnation, self._seen(worker.record.reported_at) + PERIOD_MIN)
         return self._unless_gone(worker)
 
     # --- what follows from a record ---------------------------------------------------------------------------------
@@ -254,7 +257,8 @@ class Workforce:
             _move(self._having, worker, worker.listed, having)
             worker.listed = having
         self._offer(worker)
-        self._look_again(worker)
+        # Leases end later after a report, never earlier: what is known of them stays a lower bound.
+        self._attendance.not_before(record.incarnation, self._seen(record.reported_at) + PERIOD_MIN)
 
     def _offer(self, worker: Worker) -> None:
         """Index a worker as able while it has a free slot."""
@@ -272,8 +276,8 @@ class Workforce:
         if worker.measure is None:
             leases = worker.leases.values()
             worker.measure = Measure(
-                first_end=min((self.lease_ends_at(run) for run in leases), default=None),
-                shortest=min((run.lease for run in leases), default=None),
+                first_end=min(map(self._first_end, leases), default=None),
+                shortest=min((run.lease_duration for run in leases), default=None),
             )
         return worker.measure
 
@@ -288,11 +292,9 @@ class Workforce:
         lapses_at = self.lapses_at(worker)
         return lapses_at if first_end is None else min(first_end, lapses_at)
 
-    def _look_again(self, worker: Worker) -> None:
-        """Something of a worker may be due earlier than known."""
-        at = self._look_at(worker.record.incarnation)
-        if at is not None:
-            self._attendance.not_before(worker.record.incarnation, at)
+    def _first_end(self, run: OpenRun) -> datetime:
+        """When a lease or its attempt is over, whichever comes first."""
+        return min(self.lease_ends_at(run), run.over_at())
 
     def _forget_at(self, incarnation: str) -> datetime | None:
         worker = self.by_incarnation.get(incarnation)

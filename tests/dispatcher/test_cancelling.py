@@ -161,7 +161,7 @@ def test_b_o13_what_was_confirmed_as_cancelled_before_it_started_is_never_sent()
         if chance.random() < 0.5:
             bench.wake()
         if chance.random() < 0.2:
-            live = [item for item in worker.inbox_records() if item.lease_key in live_keys(bench)]
+            live = [item for item in worker.inbox_records() if item.lease in live_leases(bench)]
             done, kept = live[::2], live[1::2]
             report = [succeeded(item) if chance.random() < 0.5 else ended(item, "cancelled") for item in done]
             worker.report(slots=10 - len(kept), held=kept, started=live, finished=report)
@@ -177,8 +177,8 @@ def test_b_o13_what_was_confirmed_as_cancelled_before_it_started_is_never_sent()
     assert len(finished) == len(set(finished))
 
 
-def live_keys(bench: Bench) -> set[str]:
-    return {open_run.lease_key for open_run in bench.state.runs.values() if open_run.is_leased}
+def live_leases(bench: Bench) -> set[str]:
+    return {open_run.lease for open_run in bench.state.runs.values() if open_run.is_leased}
 
 
 STEPS = ("cancel", "hand_out", "start", "complete", "time_out")
@@ -233,7 +233,7 @@ class Story:
         self.worker.report(slots=slots, held=held, started=started, finished=finished)
 
     def live(self) -> list[HandOut]:
-        return [item for item in self.worker.inbox_records() if item.lease_key in live_keys(self.bench)]
+        return [item for item in self.worker.inbox_records() if item.lease in live_leases(self.bench)]
 
     def last(self) -> list[HandOut]:
         return self.worker.inbox_records()[-1:]
