@@ -6,6 +6,7 @@ its own name for it (DNS rebinding) or from its own origin. Both are refused her
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,14 @@ from urllib.parse import urlsplit
 from prometheus_client import Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 
-from api.problems import Problem
+from api.problems import Problem, unforeseen
 from api.reports import REPORT_BYTES_MAX
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_log = logging.getLogger("tidewheel.api")
 
 BODY_BYTES_MAX = 256 * 1024
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -73,6 +76,11 @@ class Gate:
                 await problem.response()(scope, receive, answer)
             else:
                 await self._app(scope, _bounded(receive, _body_bytes_max(scope["path"])), answer)
+        except Exception:
+            _log.exception("api.unforeseen: %s %s", scope["method"], scope["path"])
+            if status:  # The answer has begun: only the connection can still say that it is broken.
+                raise
+            await unforeseen().response()(scope, receive, answer)
         finally:
             route = getattr(scope.get("route"), "path", "-")
             self._requests.labels(scope["method"], route, str(status)).inc()

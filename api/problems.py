@@ -89,7 +89,6 @@ def handle_all(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _parameters)
     app.add_exception_handler(LogError, _log)
-    app.add_exception_handler(Exception, _unforeseen)
 
 
 async def _problem(_request: Request, error: Exception) -> Response:
@@ -125,6 +124,6 @@ async def _log(_request: Request, error: Exception) -> Response:
     return overloaded(f"The log cannot be used right now ({type(error).__name__}).").response()
 
 
-async def _unforeseen(_request: Request, _error: Exception) -> Response:
-    """Ours. The server's own log says more than we tell a stranger."""
-    return Problem(500, "internal", "Something went wrong here, and the server's log says what.").response()
+def unforeseen() -> Problem:
+    """Our own mistake. The server's log says more than we tell a stranger."""
+    return Problem(500, "internal", "Something went wrong here, and the server's log says what.")

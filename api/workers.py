@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
 
 from api import reports, requests
 from api.document import takes
@@ -32,7 +33,7 @@ class WorkerRoutes:
         """What is where."""
         router = APIRouter(tags=["workers"])
 
-        def add(path: str, handler: Any, summary: str, body: type[Any]) -> None:
+        def add(path: str, handler: Any, summary: str, body: type[BaseModel]) -> None:
             router.add_api_route(path, handler, methods=["POST"], summary=summary, openapi_extra=takes(body))
 
         add("/v1/queues/{queue}/workers:report", self.report, "A whole report, for all leases", reports.Report)

@@ -191,13 +191,14 @@ class Projector:
 
     def _follow(self) -> None:
         inputs = self.inputs()
-        self._targets = {partition: self._log.end_offset(partition) for partition in inputs}
+        ends = {partition: self._log.end_offset(partition) for partition in inputs}
         self._model.belong_to(self._source(), anew=False)
-        if any(offset > self._targets.get(partition, 0) for partition, offset in self._model.positions().items()):
+        if any(offset > ends.get(partition, 0) for partition, offset in self._model.positions().items()):
             _log.error("projector.ahead: the log has lost records that stand in rows; building the rows anew")
             self._model.belong_to(self._source(), anew=True)
         stored = dict(self._model.positions())
         begin = {partition: self._begin(partition, stored) for partition in inputs}
+        self._targets = ends
         self._publish(begin, self._as_of)
         self._reader = reader = self._log.open_reader(begin)
         try:

@@ -48,6 +48,12 @@ def _tune(connection: Any, _record: object) -> None:
     cursor.close()
 
 
+def begin_schema_change(connection: Connection) -> None:
+    """Until the commit readers see the tables as they were. SQLite's driver would commit each step by itself."""
+    if connection.dialect.name == "sqlite" and not connection.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upsert:
     """Write whole rows, the new one taking the place of the old, or (`once`) the old one standing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -105,6 +106,18 @@ class House:
         """What stands on `attempts`."""
         found = [codec.read_fact(record.value) for record in histories.everything(self.log, [topics.ATTEMPTS])]
         return [fact for fact in found if isinstance(fact, WorkerReport)]
+
+    def wait_for_reports(self, count: int) -> list[WorkerReport]:
+        """So many reports, once they stand on `attempts`."""
+        places = {TopicPartition(topics.ATTEMPTS, number): 0 for number in range(histories.LAYOUT.shard)}
+        reader = self.log.open_reader(places)
+        found: list[Record] = []
+        deadline = time.monotonic() + SECONDS
+        while len(found) < count and time.monotonic() < deadline:
+            found += reader.poll(records_max=1_000, bytes_max=1 << 23, timeout=1.0)
+        reader.close()
+        assert len(found) >= count, f"{len(found)} reports instead of {count}"
+        return self.reports()
 
     def commands(self) -> list[dict[str, Any]]:
         """What stands on `schedule-changes`."""

@@ -115,11 +115,14 @@ def retried(run: RunCreated, second: float, attempt: int) -> RunRetryScheduled:
     )  # fmt: skip
 
 
-def finished(run: RunCreated, second: float, outcome: Outcome = Outcome.SUCCEEDED, attempts: int = 1) -> RunFinished:
+def finished(
+    run: RunCreated, second: float, outcome: Outcome = Outcome.SUCCEEDED, attempts: int = 1, result: Any = None
+) -> RunFinished:
     return RunFinished(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, version=run.version, cause=run.cause,
         outcome=outcome, attempts=attempts, created_at=run.created_at, finished_at=at(second),
         nominal_time=run.nominal_time, started_at=run.created_at, labels=run.labels,
+        result=result,
     )  # fmt: skip
 
 

@@ -1,0 +1,326 @@
+"""Questions: what the API shows of schedules, runs, occurrences, jobs, previews and the log itself."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+
+from runtime.record import Outgoing
+from schemas import topics
+from schemas.facts import (
+    AttemptOutcome,
+    CatalogEntry,
+    DeferReason,
+    NominalRange,
+    OccurrenceDeferred,
+    OccurrenceSkipped,
+    Outcome,
+    RunDeferReason,
+    RunDeferred,
+    SkipReason,
+)
+from tests.api.house import House
+from tests.projections import histories
+from tests.projections.histories import at, created, current, ended, finished, record, retried, started, tombstone
+
+pytestmark = pytest.mark.anyio
+
+ACME = "/v1/tenants/acme"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def house(tmp_path):
+    """It is noon on the first of March 2026."""
+    async with House(tmp_path, now=lambda: NOON) as house:
+        yield house
+
+
+async def get(house: House, path: str) -> Any:
+    response = await house.http.get(path)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def test_a_schedule_is_shown_in_words_with_what_comes_next_and_what_was_last(house):
+    house.happened(current("report"), *histories.succeeded("report", 0))
+    shown = await get(house, f"{ACME}/schedules/report")
+    assert (shown["tenant"], shown["name"], shown["version"], shown["state"]) == ("acme", "report", 1, "active")
+    assert shown["words"] == "At 02:00 every day, Europe/London"
+    assert shown["next"] == ["2026-03-02T02:00:00Z", "2026-03-03T02:00:00Z", "2026-03-04T02:00:00Z"]
+    assert shown["next_run_at"] == "2026-03-02T02:00:00Z"
+    assert (shown["last_run"]["run_id"], shown["last_run"]["outcome"]) == ("report.20260301T000000Z", "succeeded")
+    assert shown["definition"] == histories.DEFINITION
+
+
+async def test_a_schedule_carries_its_version_as_etag(house):
+    house.happened(current("report", 3))
+    assert (await house.http.get(f"{ACME}/schedules/report")).headers["etag"] == '"3"'
+
+
+async def test_a_paused_schedule_has_no_next_run(house):
+    house.happened(current("report", state="paused"))
+    shown = await get(house, f"{ACME}/schedules/report")
+    assert (shown["state"], shown["next"], "next_run_at" in shown) == ("paused", [], False)
+
+
+async def test_a_deleted_schedule_is_gone_and_still_listed_as_deleted(house):
+    house.happened(current("report"), tombstone(topics.SCHEDULES, "acme/report", sequence=9))
+    assert (await house.http.get(f"{ACME}/schedules/report")).status_code == 404
+    assert [each["name"] for each in (await get(house, f"{ACME}/schedules?state=deleted"))["schedules"]] == ["report"]
+
+
+async def test_schedules_are_listed_in_pages(house):
+    house.happened(*(current(f"s{number}") for number in range(5)))
+    first = await get(house, f"{ACME}/schedules?limit=3")
+    second = await get(house, f"{ACME}/schedules?limit=3&cursor={first['cursor']}")
+    assert [each["name"] for page in (first, second) for each in page["schedules"]] == ["s0", "s1", "s2", "s3", "s4"]
+    assert "cursor" not in second
+
+
+async def test_schedules_are_found_by_label(house):
+    house.happened(current("a", labels={"team": "ops"}), current("b"))
+    for query in ("label=team=ops", "label=team:ops"):
+        assert [each["name"] for each in (await get(house, f"/v1/schedules?{query}"))["schedules"]] == ["a"]
+    assert (await house.http.get("/v1/schedules?label=team")).status_code == 422
+
+
+async def test_tenants_are_those_that_have_schedules(house):
+    house.happened(current("a"), current("b"), current("a", tenant="zoo"))
+    assert (await get(house, "/v1/tenants"))["tenants"] == [
+        {"name": "acme", "schedules": 2},
+        {"name": "zoo", "schedules": 1},
+    ]
+
+
+async def test_versions_are_shown_newest_first(house):
+    house.happened(histories.version("report", 1, to=at(9)), histories.version("report", 2))
+    shown = (await get(house, f"{ACME}/schedules/report/versions"))["versions"]
+    assert [(each["version"], each.get("effective_to")) for each in shown] == [(2, None), (1, "2026-03-01T00:00:09Z")]
+
+
+async def test_a_run_is_shown_with_its_attempts_and_its_whole_story(house):
+    run = created("report", 60)
+    first, second = started(run, 62, handout=3), started(run, 70, handout=8, attempt=2, worker="w-2")
+    house.happened(
+        run, first, ended(first, 63, AttemptOutcome.FAILED, "no connection"), retried(run, 63, 2), second,
+        ended(second, 75), finished(run, 75, attempts=2, result={"rows": 3}),
+    )  # fmt: skip
+    shown = await get(house, f"{ACME}/runs/{run.run_id}")
+    assert (shown["state"], shown["attempt_count"], shown["worker"]) == ("succeeded", 2, "w-2")
+    assert [(each["attempt"], each["state"]) for each in shown["attempts"]] == [(1, "failed"), (2, "succeeded")]
+    assert shown["attempts"][0]["error"] == {"type": "ValueError", "message": "no connection"}
+    assert [each["type"].split(".", 1)[1] for each in shown["events"]] == [
+        "run.created.v1", "attempt.started.v1", "attempt.finished.v1", "run.retry_scheduled.v1", "attempt.started.v1",
+        "attempt.finished.v1", "run.finished.v1",
+    ]  # fmt: skip
+    assert shown["job"]["payload"] == {"day": "2026-03-01"}
+    assert shown["result"] == {"rows": 3}
+
+
+async def test_a_run_that_waits_says_why_since_when(house):
+    run = created("report", 60)
+    waits = RunDeferred(
+        tenant="acme", schedule="report", run_id=run.run_id, reason=RunDeferReason.NO_WORKER, since=at(61),
+        decided_at=at(61),
+    )  # fmt: skip
+    house.happened(run, waits)
+    shown = await get(house, f"{ACME}/runs/{run.run_id}")
+    assert shown["waiting"] == {"reason": "no_worker", "since": "2026-03-01T00:01:01Z"}
+
+
+async def test_runs_are_found_by_state_also_by_groups_of_them(house):
+    failed = created("load", 120)
+    house.happened(
+        *histories.succeeded("report", 0), created("report", 60), failed, finished(failed, 130, Outcome.FAILED)
+    )
+    names = [each["run_id"] for each in (await get(house, "/v1/runs?state=open"))["runs"]]
+    assert names == ["report.20260301T000100Z"]
+    assert len((await get(house, "/v1/runs?state=failed,succeeded"))["runs"]) == 2
+    assert len((await get(house, "/v1/runs?state=failed&state=queued"))["runs"]) == 2
+    response = await house.http.get("/v1/runs?state=succeded")
+    assert response.json()["faults"][0]["remedy"] == "did you mean 'succeeded'?"
+
+
+async def test_a_query_parameter_that_nothing_reads_is_refused(house):
+    response = await house.http.get("/v1/runs?stat=failed")
+    assert (response.status_code, response.json()["faults"][0]["pointer"]) == (400, "/stat")
+
+
+async def test_dead_letters_are_the_runs_that_were_given_up(house):
+    run = created("report", 0)
+    house.happened(run, finished(run, 9, Outcome.DEAD_LETTERED), *histories.succeeded("report", 60))
+    shown = await get(house, f"{ACME}/dead-letters")
+    assert [each["run_id"] for each in shown["dead_letters"]] == [run.run_id]
+
+
+async def test_nothing_of_another_tenant_is_shown(house):
+    house.happened(current("report", tenant="zoo"), *histories.succeeded("report", 0, tenant="zoo"))
+    assert await get(house, f"{ACME}/schedules") == {"schedules": []}
+    assert await get(house, f"{ACME}/runs") == {"runs": []}
+    for path in ("schedules/report", "runs/report.20260301T000000Z", "schedules/report/occurrences"):
+        assert (await house.http.get(f"{ACME}/{path}")).status_code == 404
+
+
+async def test_jobs_are_shown_and_deleted_ones_are_not(house):
+    def job(name: str, version: int, definition: Any) -> Outgoing:
+        fact = CatalogEntry(
+            kind="job", tenant="acme", name=name, version=version, changed_at=at(version), definition=definition
+        )
+        return record(fact, topic=topics.CATALOG, sequence=version)
+
+    house.happened(job("send", 1, {"queue": "mail"}), job("gone", 1, {"queue": "x"}), job("gone", 2, None))
+    assert [each["name"] for each in (await get(house, f"{ACME}/jobs"))["jobs"]] == ["send"]
+    assert (await get(house, f"{ACME}/jobs/send"))["definition"] == {"queue": "mail"}
+    assert (await house.http.get(f"{ACME}/jobs/gone")).status_code == 404
+
+
+# --- occurrences and previews ---------------------------------------------------------------------------------------
+
+
+async def test_occurrences_explain_what_was_decided_and_what_will_be(house):
+    paused = OccurrenceSkipped(
+        tenant="acme", schedule="report", version=1, reason=SkipReason.PAUSED, decided_at=at(4000), rule="paused",
+        tz_version="t", range=NominalRange(from_=at(3600), to=at(7200), count=60),
+    )  # fmt: skip
+    waits = OccurrenceDeferred(
+        tenant="acme", schedule="report", version=1, nominal_time=at(9000), reason=DeferReason.BUFFERED,
+        decided_at=at(9001), blocked_by="report.20260301T000000Z",
+    )  # fmt: skip
+    house.happened(current("report"), *histories.succeeded("report", 0), paused, waits)
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?from=2026-03-01T00:00:00Z&to=2026-03-03T12:00:00Z")
+    assert [(each["decision"], each.get("reason")) for each in shown["occurrences"]] == [
+        ("created", "schedule"), ("skipped", "paused"), ("deferred", "buffered"), ("planned", None), ("planned", None),
+    ]  # fmt: skip
+    assert shown["occurrences"][0]["run_id"] == "report.20260301T000000Z"
+    assert shown["occurrences"][1]["range"] == {
+        "from": "2026-03-01T01:00:00Z", "to": "2026-03-01T02:00:00Z", "count": 60,
+    }  # fmt: skip
+    assert shown["occurrences"][3]["nominal_time"] == "2026-03-02T02:00:00Z"
+    assert shown["occurrences"][3]["local_time"] == "2026-03-02T02:00:00+00:00"
+
+
+async def test_a_deferral_that_became_a_run_is_not_told_twice(house):
+    waits = OccurrenceDeferred(
+        tenant="acme", schedule="report", version=1, nominal_time=at(60), reason=DeferReason.BUFFERED, decided_at=at(60)
+    )
+    house.happened(current("report"), waits, created("report", 60))
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?to=2026-03-01T12:00:00Z")
+    assert [each["decision"] for each in shown["occurrences"]] == ["created"]
+
+
+async def test_coming_occurrences_of_a_paused_schedule_will_be_skipped(house):
+    house.happened(current("report", state="paused"))
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?from=2026-03-01T12:00:00Z&to=2026-03-03T00:00:00Z")
+    assert [(each["decision"], each["reason"]) for each in shown["occurrences"]] == [("will_skip", "paused")]
+
+
+async def test_a_preview_says_when_a_definition_would_be_due(house):
+    response = await house.http.post(
+        f"{ACME}/preview?from=2026-03-28T00:00:00Z&to=2026-03-31T00:00:00Z",
+        json={**histories.DEFINITION, "trigger": {"cron": "30 1 * * *", "timezone": "Europe/London"}},
+    )
+    shown = response.json()
+    assert shown["words"] == "At 01:30 every day, Europe/London"
+    assert [each["nominal_time"] for each in shown["occurrences"]] == [
+        "2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z",
+    ]  # fmt: skip
+    assert shown["occurrences"][1]["local_time"] == "2026-03-29T02:00:00+01:00"
+    assert len(shown["dst"]) == 1
+    assert shown["next"][0] == "2026-03-02T01:30:00Z"
+    assert shown["difference"] == {}
+
+
+async def test_a_preview_of_a_schedule_that_exists_says_what_would_change(house):
+    house.happened(current("report"))
+    definition = {"name": "report", **histories.DEFINITION, "trigger": {"cron": "0 2,3 * * *", "timezone": "UTC"}}
+    response = await house.http.post(
+        f"{ACME}/preview?from=2026-03-02T00:00:00Z&to=2026-03-03T00:00:00Z", json=definition
+    )
+    assert response.json()["difference"] == {"added": ["2026-03-02T03:00:00Z"], "removed": [], "unchanged": 1}
+
+
+async def test_a_preview_refuses_what_an_apply_would_refuse(house):
+    broken = {**histories.DEFINITION, "trigger": {"cron": "61 2 * * *"}}
+    response = await house.http.post(f"{ACME}/preview", json=broken)
+    assert response.status_code == 422
+    assert response.json()["faults"][0]["pointer"] == "/trigger/cron"
+
+
+@pytest.mark.parametrize(
+    "query", ["from=yesterday", "from=2026-03-01T00:00:00", "from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z"]
+)
+async def test_a_range_that_is_none_is_refused(house, query):
+    house.happened(current("report"))
+    assert (await house.http.get(f"{ACME}/schedules/report/occurrences?{query}")).status_code == 422
+
+
+# --- freshness ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_read_that_must_be_fresh_waits_for_the_rows(house):
+    house.log.append([record(current("report"))])
+    response = await house.http.get(f"{ACME}/schedules/report", headers={"Tidewheel-At-Least": "scheduler-0-1"})
+    assert response.status_code == 200
+    assert datetime.fromisoformat(response.headers["Tidewheel-As-Of"]) > datetime.now(UTC) - timedelta(minutes=1)
+
+
+async def test_a_read_waits_two_seconds_at_most_and_then_says_how_old_it_is(house):
+    house.happened(current("report"))
+    assert house.projector.stop(20)
+    house.log.append([record(current("other"))])
+    response = await house.http.get(f"{ACME}/schedules", headers={"Tidewheel-At-Least": "scheduler-0-2"})
+    assert [each["name"] for each in response.json()["schedules"]] == ["report"]
+    assert "Tidewheel-As-Of" in response.headers
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_topics_of_the_log_can_be_seen(house):
+    shown = await get(house, "/v1/log")
+    (changes,) = [each for each in shown["topics"] if each["topic"] == "tidewheel.schedule-changes"]
+    assert changes["partitions"] == [
+        {"partition": 0, "begin": 0, "end": 0},
+        {"partition": 1, "begin": 0, "end": 0},
+    ]
+    assert shown["cluster_id"] == house.log.cluster_id
+
+
+async def test_raw_records_are_shown_as_they_stand(house):
+    value = b'{"b":1,"a":[1.50]}'
+    house.log.append(
+        [
+            Outgoing(topics.RUNS, 1, b"k", value, (("tw-seq", b"scheduler-0-1"),)),
+            Outgoing(topics.RUNS, 1, b"\xff", b"\x00\x01", (("h", b"\xff"),)),
+            Outgoing(topics.RUNS, 1, None, None),
+        ]
+    )
+    response = await house.http.get("/v1/log/tidewheel.runs/1")
+    assert b'"value":' + value in response.content
+    first, second, third = response.json()["records"]
+    assert (first["offset"], first["key"], first["value"]) == (0, "k", {"b": 1, "a": [1.5]})
+    assert first["headers"] == [{"name": "tw-seq", "value": "scheduler-0-1"}]
+    assert (second["key_base64"], second["value_base64"]) == ("/w==", "AAE=")
+    assert second["headers"] == [{"name": "h", "value_base64": "/w=="}]
+    assert (third["key"], third["value"]) == (None, None)
+
+
+async def test_the_log_is_read_on_from_where_the_answer_ended(house):
+    house.log.append([Outgoing(topics.RUNS, 0, b"k", orjson.dumps(number), ()) for number in range(5)])
+    seen, position = [], 0
+    while position < (page := await get(house, f"/v1/log/runs/0?from={position}&limit=2"))["end"]:
+        seen += [each["value"] for each in page["records"]]
+        position = page["next"]
+    assert seen == [0, 1, 2, 3, 4]
+
+
+async def test_reading_past_the_end_is_an_empty_answer(house):
+    page = await get(house, "/v1/log/runs/0?from=0")
+    assert (page["begin"], page["end"], page["next"], page["records"]) == (0, 0, 0, [])
+
+
+@pytest.mark.parametrize("path", ["/v1/log/nothing/0", "/v1/log/runs/99"])
+async def test_a_partition_that_is_not_there_is_not_found(house, path):
+    assert (await house.http.get(path)).status_code == 404
