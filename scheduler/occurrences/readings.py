@@ -11,8 +11,9 @@ Tables are shared between equal expressions, so 100,000 schedules at 02:00 cost 
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from datetime import date
+from datetime import MAXYEAR, date
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from scheduler.occurrences.days import FEBRUARY, SHORT_MONTHS, Days
@@ -20,9 +21,8 @@ from scheduler.occurrences.days import FEBRUARY, SHORT_MONTHS, Days
 DAY = 86_400
 HOUR = 3_600
 HOURS = 24
-DECEMBER = 12
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-MONTHS_SEARCHED_MAX = 41 * 12  # the rarest days there are, such as a fifth Monday of February, come within 40 years
+YEARS_SEARCHED_MAX = 41  # the rarest days there are, such as a fifth Monday of February, come within 40 years
 TABLES_SHARED_MAX = 4_096  # distinct date halves, and distinct times, kept at once: at most some 10 and 30 kB each
 
 
@@ -36,11 +36,12 @@ class Shape(NamedTuple):
 class Calendar:
     """The days that a date half names. Day numbers count from 1970-01-01."""
 
-    __slots__ = ("_days", "_shapes", "every_day")
+    __slots__ = ("_days", "_months", "_shapes", "every_day")
 
     def __init__(self, days: Days) -> None:
         """Tables are filled when a month of their shape is first met: at most 28."""
         self._days = days
+        self._months = tuple(sorted(days.months))
         self._shapes: dict[tuple[int, int], Shape] = {}
         self.every_day = days.always()
 
@@ -50,22 +51,18 @@ class Calendar:
             return day
         year, month, number = _civil(day)
         first = day - number + 1
-        for _ in range(MONTHS_SEARCHED_MAX):
-            length = _length(year, month)
-            if month in self._days.months:
-                found = self._shape(length, first).at_or_after[number]
-                if found:
-                    return first + found - 1
-            first, number = first + length, 1
-            year, month = (year, month + 1) if month < DECEMBER else (year + 1, 1)
-        return None
+        found = self._shape(year, month, first).at_or_after[number] if month in self._days.months else 0
+        if found:
+            return first + found - 1
+        following = self._named_months(year, month + 1, year + YEARS_SEARCHED_MAX)
+        return next((first + shape.days[0] - 1 for first, shape in following if shape.days), None)
 
     def between(self, first_day: int, last_day: int) -> Iterator[int]:
         """Yield the named days from `first_day` to `last_day`, both included."""
         if self.every_day:
             yield from range(first_day, last_day + 1)
             return
-        for first, shape in self._months(first_day, last_day):
+        for first, shape in self._months_between(first_day, last_day):
             for number in shape.days:
                 if first_day <= first + number - 1 <= last_day:
                     yield first + number - 1
@@ -76,23 +73,28 @@ class Calendar:
             return max(0, last_day - first_day + 1)
         return sum(
             bisect_left(shape.days, last_day - first + 2) - bisect_left(shape.days, first_day - first + 1)
-            for first, shape in self._months(first_day, last_day)
+            for first, shape in self._months_between(first_day, last_day)
         )
 
-    def _months(self, first_day: int, last_day: int) -> Iterator[tuple[int, Shape]]:
+    def _months_between(self, first_day: int, last_day: int) -> Iterator[tuple[int, Shape]]:
         if first_day > last_day:
-            return
-        year, month, number = _civil(first_day)
-        first = first_day - number + 1
-        while first <= last_day:
-            length = _length(year, month)
-            if month in self._days.months:
-                yield first, self._shape(length, first)
-            first += length
-            year, month = (year, month + 1) if month < DECEMBER else (year + 1, 1)
+            return iter(())
+        year, month, _ = _civil(first_day)
+        months = self._named_months(year, month, _civil(last_day)[0])
+        return takewhile(lambda named: named[0] <= last_day, months)
 
-    def _shape(self, length: int, first: int) -> Shape:
-        key = length, (first + 4) % 7  # 1970-01-01 was a Thursday
+    def _named_months(self, year: int, month: int, last_year: int) -> Iterator[tuple[int, Shape]]:
+        """Yield first day and shape of the named months, from a month of `year` to the end of `last_year`."""
+        for named in self._months[bisect_left(self._months, month) :]:
+            first = _first_day(year, named)
+            yield first, self._shape(year, named, first)
+        for later in range(year + 1, min(last_year, MAXYEAR) + 1):
+            for named in self._months:
+                first = _first_day(later, named)
+                yield first, self._shape(later, named, first)
+
+    def _shape(self, year: int, month: int, first: int) -> Shape:
+        key = _length(year, month), (first + 4) % 7  # 1970-01-01 was a Thursday
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = _shape_of(self._days.in_month(*key))
@@ -208,6 +210,10 @@ def _shape_of(named: frozenset[int]) -> Shape:
 def _civil(day: int) -> tuple[int, int, int]:
     found = date.fromordinal(day + EPOCH_ORDINAL)
     return found.year, found.month, found.day
+
+
+def _first_day(year: int, month: int) -> int:
+    return date(year, month, 1).toordinal() - EPOCH_ORDINAL
 
 
 def _length(year: int, month: int) -> int:

@@ -169,13 +169,16 @@ def count_between(trigger: Trigger, after: int, until: int, limit: int) -> int:
 
 
 def last_between(trigger: Trigger, after: int, until: int) -> int | None:
-    """Return the latest due instant in (after, until]; looks back in growing steps, so a long outage costs little."""
-    reach, span = until - after, 1
-    while span < reach and trigger.next_after(until - span) not in range(after + 1, until + 1):
-        span *= 2
-    latest = None
-    for due in between(trigger, until - min(span, max(reach, 0)), until):
-        latest = due
+    """Return the latest due instant in (after, until]: strides back from the end, then halves what is left."""
+    latest, high, stride = None, until, 1  # nothing is due in (high, until]
+    while latest is None and high > after:
+        low = max(after, until - stride)
+        latest = _due_until(trigger, low, until)
+        high, stride = (high, stride) if latest is not None else (low, 2 * stride)
+    while latest is not None and latest < high:
+        middle = (latest + high) // 2
+        later = _due_until(trigger, middle, until)
+        latest, high = (latest, middle) if later is None else (later, high)
     return latest
 
 
@@ -251,3 +254,8 @@ def _step_by_step(trigger: Trigger, after: int, until: int) -> Iterator[int]:
     while due is not None and due <= until:
         yield due
         due = trigger.next_after(due)
+
+
+def _due_until(trigger: Trigger, after: int, until: int) -> int | None:
+    due = trigger.next_after(after)
+    return due if due is not None and due <= until else None
