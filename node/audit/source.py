@@ -6,16 +6,17 @@ when it was asked. It never writes.
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 from urllib.parse import quote
 
 import httpx
 import orjson
 
-from runtime.log import Log
+from runtime.log import Log, LogError
 from runtime.logs.embedded import EmbeddedLog
 from runtime.record import Record, TopicPartition
 from schemas.frozen import frozen
@@ -98,12 +99,30 @@ class FolderSource(LogSource):
     """A data folder whose process has stopped."""
 
     def __init__(self, data: Path) -> None:
+        self._held = _hold(data)
         self._embedded = EmbeddedLog.open_read_only(data / "log")
         super().__init__(self._embedded)
 
     def close(self) -> None:
         """Let go of the folder."""
         self._embedded.close()
+        if self._held is not None:
+            self._held.close()
+
+
+def _hold(data: Path) -> IO[str] | None:
+    """Keep writers out while we read; LogError when one is in. Other readers are welcome, and nothing is written."""
+    path = data / "lock"
+    if not path.exists():
+        return None  # a copy, or a folder that nobody has used yet
+    lock = path.open()
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = lock.read().strip()
+        lock.close()
+        raise LogError(f"{data} is in use by process {owner}: audit the running server with --url") from error
+    return lock
 
 
 class HttpSource:

@@ -1,12 +1,14 @@
 """`tidewheel audit` says what it found to people and to machines, and its exit code says whether all is well."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from node.audit.command import audit
+from node.folder import DataFolder
 from runtime.logs.embedded import EmbeddedLog
 from tests.audit.world import World, at
 
@@ -61,6 +63,15 @@ def test_a_folder_without_a_log_is_refused_in_words(tmp_path):
     assert code == 1
     assert output.startswith("Error: ")
     assert not (tmp_path / "log").exists()
+
+
+def test_a_folder_whose_process_runs_is_refused_with_what_to_do(folder):
+    held = DataFolder.hold(folder)
+    code, output = run("--data", str(folder))
+    assert code == 1
+    assert f"in use by process {os.getpid()}: audit the running server with --url" in output.replace("\n", " ")
+    held.release()
+    assert run("--data", str(folder), "--json")[0] == 1  # for what it found
 
 
 def test_a_server_that_is_not_there_is_unreachable():
