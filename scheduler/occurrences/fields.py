@@ -55,7 +55,7 @@ WEEKDAY_QUARTZ = Circle(
 
 def positions(text: str, circle: Circle, hash_key: str | None) -> frozenset[int]:
     """Return the positions that a whole field names; `text` is in capitals."""
-    return union(item_positions(item, circle, hash_key) for item in items(text, circle))
+    return frozenset(position for item in items(text, circle) for position in item_positions(item, circle, hash_key))
 
 
 def items(text: str, circle: Circle) -> list[str]:
@@ -84,11 +84,6 @@ def item_positions(item: str, circle: Circle, hash_key: str | None) -> Iterable[
 def one_position(text: str, circle: Circle) -> int:
     """Return the position of a single value."""
     return _position(text, circle) % circle.size
-
-
-def union(parts: Iterable[Iterable[int]]) -> frozenset[int]:
-    """Return the positions named by any of the parts."""
-    return frozenset(position for part in parts for position in part)
 
 
 def number(text: str, circle: Circle) -> int | None:

@@ -95,6 +95,8 @@ class CronTrigger:
         """Return the first due instant strictly after `after`; None when there is none within 40 years."""
         if FIRST_INSTANT <= after < NEAR_END - HORIZON_SECONDS:
             return self._search(self.zone.near, after, after + HORIZON_SECONDS)
+        if after >= LAST_INSTANT:
+            return None
         after = max(after, FIRST_INSTANT)
         horizon = min(after + HORIZON_SECONDS, LAST_INSTANT)
         return self._search(self.zone.timeline(horizon), after, horizon)

@@ -22,6 +22,7 @@ from scheduler.occurrences import tzif
 from scheduler.occurrences.errors import ZoneError, shown
 
 FIRST_INSTANT = -62_135_424_000  # 0001-01-03: two days inside what a `date` can hold, for any offset
+BEGINNING = 2 * FIRST_INSTANT  # where a zone's first segment starts: before any instant that is asked about
 LAST_INSTANT = 253_402_128_000  # 9999-12-30
 CENTURY_YEARS = 100
 NEAR_END_YEAR = 2150  # tables are made up to here at once: what is asked about in practice, with its 40-year horizon
@@ -81,10 +82,6 @@ class Zone:
         timeline = self.timeline(instant)
         return timeline.segments[timeline.holding(instant)].offset
 
-    def reading(self, instant: int) -> int:
-        """Return what clocks show at an instant."""
-        return instant + self.offset(instant)
-
     def instants(self, reading: int) -> tuple[int, ...]:
         """Return the instants at which clocks show a reading: none in a gap, two in a fold, else one."""
         around = self.segments(reading - 2 * tzif.DAY, reading + 2 * tzif.DAY)
@@ -114,7 +111,7 @@ def zone_names() -> frozenset[str]:
 @lru_cache(maxsize=FAR_TIMELINES_CACHED_MAX)
 def _timeline(name: str, end_year: int) -> Timeline:
     table = _table(name)
-    starts, offsets = [tzif.DAY * -(10**6)], [table.first_offset]
+    starts, offsets = [BEGINNING], [table.first_offset]
     for change in _changes(table, end_year):
         if change.at > starts[-1] and change.offset != offsets[-1]:  # a new name for the same offset moves no clock
             starts.append(change.at)

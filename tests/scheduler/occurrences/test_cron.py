@@ -1,5 +1,6 @@
 """What an expression may say, what it then names, and how a refusal helps."""
 
+import pickle
 from datetime import date
 from itertools import pairwise
 
@@ -279,6 +280,11 @@ def test_a_refusal_says_what_is_wrong_and_what_to_write_instead():
     assert refused.problem == "8 is out of range."
     assert refused.remedy == "Use 0 to 7 or SUN to SAT."
     assert str(refused) == "day_of_week: 8 is out of range. Use 0 to 7 or SUN to SAT."
+
+
+def test_a_refusal_survives_a_process_boundary():
+    refused = pickle.loads(pickle.dumps(refusal("0 0 * * 8")))
+    assert (type(refused), refused.field, refused.remedy) == (CronError, "day_of_week", "Use 0 to 7 or SUN to SAT.")
 
 
 def test_a_refusal_never_repeats_raw_or_long_input():
