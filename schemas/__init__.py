@@ -7,11 +7,15 @@ are frozen dataclasses that the cores build cheaply and the codec writes as Clou
     definitions   what a schedule and a job look like, with their defaults
     commands      requests on `schedule-changes`
     facts         what happened, as published
-    internal      records that only Tidewheel's own processes read
-    codec         dataclass <-> JSON, CloudEvents envelope
+    internal, scheduling   records and facts that only Tidewheel's own processes read
+    envelope      the CloudEvent that a record is, whoever wrote it
+    codec         facts <-> records; `writing`, `reading`, `shapes` and `frozen` are how it is fast
+    limits, refusals, values   how large, what is wrong with it, instants and durations
     identity      run ids, event ids, which partition a key belongs to
     topics        the topic table
+    generate, jsonschema, asyncapi, compat   what is published, and whether it still serves older readers
     published/    JSON Schema, AsyncAPI and OpenAPI, generated and committed
+    golden/       a frozen sample of every type; `sample` makes the first one of a new type
 
 A crash does nothing to this package: it holds no state.
 """

@@ -175,7 +175,7 @@ class HttpSource:
         try:
             return connection.read(self._client.get(self._url + path))
         except httpx.HTTPError as error:
-            raise Unreachable(f"{self._url} cannot be read: {error!r}") from error
+            raise Unreachable(f"{self._url} cannot be read: {error}") from error
 
 
 def _entry(record: Record) -> Entry:

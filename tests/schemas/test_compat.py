@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from schemas import compat
 from schemas.compat import differences
 
 BEFORE: dict[str, Any] = {
@@ -144,3 +145,18 @@ def test_a_union_loses_no_branch():
     assert list(differences({"definitions/x.json": before}, {"definitions/x.json": after})) == [
         "definitions/x.json: /: took 2 forms, takes 1"
     ]
+
+
+def test_the_command_compares_with_a_revision_of_this_repository(capsys):
+    assert compat.main(["--against", "HEAD"]) in (0, 1)
+    assert "Compared with HEAD: " in capsys.readouterr().out
+
+
+def test_schemas_of_a_revision_are_found_by_the_names_they_have_now():
+    assert "facts/tidewheel.run.created.v1.json" in compat.published_at("HEAD")
+    assert compat.published_now().keys() >= {"definitions/schedule.json", "commands/tidewheel.schedule.put.v1.json"}
+
+
+def test_wrong_usage_is_said(capsys):
+    assert compat.main(["--since", "yesterday"]) == 2
+    assert capsys.readouterr().err.startswith("usage: ")

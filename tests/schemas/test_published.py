@@ -9,7 +9,7 @@ import pytest
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from schemas import asyncapi, codec, commands, definitions, generate, topics
+from schemas import asyncapi, codec, commands, definitions, generate, sample, topics
 from schemas.facts import FACTS
 
 WANTED = generate.documents()
@@ -122,3 +122,16 @@ def references(node: Any) -> Iterator[str]:
     elif isinstance(node, list):
         for item in node:
             yield from references(item)
+
+
+def test_the_command_says_what_is_stale(capsys):
+    assert generate.main(["--check"]) == 0
+    assert capsys.readouterr().err == ""
+    assert generate.main(["--chekc"]) == 2
+
+
+def test_a_sample_of_a_type_is_printed_ready_to_be_kept(capsys):
+    assert sample.main(["tidewheel.tz.adopted.v1"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["type"], printed["subject"]) == ("tidewheel.tz.adopted.v1", "_/scheduler-12")
+    assert sample.main(["tidewheel.nothing.v1"]) == 2
