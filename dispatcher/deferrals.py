@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dispatcher.ordered import SortedQueue
 from dispatcher.run import OpenRun
 from dispatcher.timers import Timers
-from dispatcher.waiting import Entry, QueueKey, SortedQueue, Waiting, entry_of
+from dispatcher.waiting import Entry, QueueKey, Waiting, entry_of
 from dispatcher.workforce import Workforce
 from schemas.facts import RunDeferReason
 
@@ -24,7 +25,7 @@ class Shortage:
     """Nobody can take the runs of one queue; `untold` are those who do not know."""
 
     reason: RunDeferReason
-    untold: SortedQueue
+    untold: SortedQueue[Entry]
 
 
 class Deferrals:

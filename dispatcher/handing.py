@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Iterator
 from datetime import datetime
 
+from dispatcher.pools import Offer, Pool, Tasks
 from dispatcher.run import START_BY, OpenRun
 from dispatcher.shard import Shard
 from dispatcher.waiting import Entry
@@ -40,6 +41,9 @@ def decide(shard: Shard, moment: Moment) -> list[HandOut]:
     return hand_outs
 
 
+NOBODY: Offer = (0, "")  # no slot is free: stands behind every offer
+
+
 class _Queues:
     """The heads of the open queues, lane by lane; what is taken here is only noted."""
 
@@ -66,40 +70,55 @@ class _Queues:
 
 
 class _Slots:
-    """Free slots by task, less what this step has taken."""
+    """Free slots, less what this step has taken."""
 
     def __init__(self, shard: Shard) -> None:
-        self._workforce = shard.workforce
-        self._left: dict[str, int] = {}
-        self._by_task: dict[str, list[tuple[int, str]]] = {}  # heaps of (-free, incarnation), as they were
+        self._pools = shard.workforce.pools
+        self._offers: dict[Tasks, _Offers] = {}
 
     def has(self, task: str) -> bool:
-        """Whether some worker with the task has a slot left; the freest one comes to the top."""
-        heap = self._heap(task)
-        while heap:
-            known, incarnation = heap[0]
-            left = self._left[incarnation]
-            if left == -known:
-                return left > 0
-            heapq.heapreplace(heap, (-left, incarnation))
-        return False
+        """Whether some worker with the task has a slot left."""
+        return self._freest(task) is not None
 
     def take(self, task: str) -> str:
         """A slot of the freest worker that has the task; there is one."""
-        assert self.has(task), f"nobody has a slot for {task}"
-        incarnation = self._by_task[task][0][1]
-        self._left[incarnation] -= 1
-        return incarnation
+        offers = self._freest(task)
+        assert offers is not None, f"nobody has a slot for {task}"
+        return offers.take()
 
-    def _heap(self, task: str) -> list[tuple[int, str]]:
-        heap = self._by_task.get(task)
-        if heap is None:
-            heap = self._by_task[task] = []
-            for worker in self._workforce.able(task):
-                incarnation = worker.record.incarnation
-                heap.append((-self._left.setdefault(incarnation, worker.free), incarnation))
-            heapq.heapify(heap)
-        return heap
+    def _freest(self, task: str) -> _Offers | None:
+        of_task = [self._of(tasks, pool) for tasks, pool in self._pools.of(task)]
+        return min((offers for offers in of_task if offers.best() < NOBODY), key=_Offers.best, default=None)
+
+    def _of(self, tasks: Tasks, pool: Pool) -> _Offers:
+        offers = self._offers.get(tasks)
+        if offers is None:
+            offers = self._offers[tasks] = _Offers(pool)
+        return offers
+
+
+class _Offers:
+    """The offers of one pool: those not touched yet in its order, those taken from in a heap of their own."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._untouched = iter(pool)
+        self._next = next(self._untouched, NOBODY)
+        self._touched: list[Offer] = []
+
+    def best(self) -> Offer:
+        """The freest worker; NOBODY when none is left."""
+        return min(self._next, self._touched[0] if self._touched else NOBODY)
+
+    def take(self) -> str:
+        """A slot of the freest."""
+        minus_free, incarnation = best = self.best()
+        if best is self._next:
+            self._next = next(self._untouched, NOBODY)
+        else:
+            heapq.heappop(self._touched)
+        if minus_free < -1:
+            heapq.heappush(self._touched, (minus_free + 1, incarnation))
+        return incarnation
 
 
 def _hand_out(shard: Shard, run: OpenRun, incarnation: str, offset: int, moment: Moment) -> HandOut:

@@ -62,7 +62,7 @@ class Shard:
         self.leases: dict[str, OpenRun] = {}  # by lease: the last hand-out of each open run, live or ended
         self.workforce = Workforce(self._task_is_able)
         self.workforce.renewed_at, self.workforce.idle_since = head.renewed_at, head.idle_since
-        self.waiting = Waiting(self.workforce.is_able)
+        self.waiting = Waiting(self.workforce.pools.is_able)
         self.deferrals = Deferrals(self.waiting, self.workforce)
         self.deadlines: Timers[str] = Timers(self._expires_at)  # of runs that wait
         self.bodies = Bodies(rows)

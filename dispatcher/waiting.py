@@ -7,17 +7,15 @@ out, then in order of creation.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 
+from dispatcher.ordered import SortedQueue
 from dispatcher.run import OpenRun
 from dispatcher.timers import Timers
 
 QueueKey = tuple[str, str]  # lane, task
 Entry = tuple[datetime, int, OpenRun]  # not before, number, run: never compared beyond the number, which is its own
-
-CUT_AT = 1024  # taken heads are cut off when there are so many: one memory move for a thousand hand-outs
 
 
 def entry_of(run: OpenRun) -> Entry:
@@ -25,64 +23,12 @@ def entry_of(run: OpenRun) -> Entry:
     return run.not_before, run.number, run
 
 
-class SortedQueue:
-    """Entries in order. Adding at the end and taking from the head are cheap at any length; between, a memory move."""
-
-    __slots__ = ("_entries", "_head")
-
-    def __init__(self, entries: list[Entry] | None = None) -> None:
-        self._entries = entries or []  # those before `_head` are taken
-        self._head = 0
-
-    def __len__(self) -> int:
-        return len(self._entries) - self._head
-
-    def __iter__(self) -> Iterator[Entry]:
-        return (self._entries[at] for at in range(self._head, len(self._entries)))
-
-    def first(self) -> Entry:
-        """The head; there must be one."""
-        return self._entries[self._head]
-
-    def add(self, entry: Entry) -> None:
-        """Put an entry where it belongs."""
-        entries = self._entries
-        if not self or entry > entries[-1]:
-            entries.append(entry)
-        elif self._head and entry < entries[self._head]:
-            self._head -= 1
-            entries[self._head] = entry
-        else:
-            insort(entries, entry, lo=self._head)
-
-    def remove(self, entry: Entry) -> None:
-        """Take an entry out; it must be there."""
-        at = bisect_left(self._entries, entry, lo=self._head)
-        assert self._entries[at][1] == entry[1], f"{entry[2].run_id} is not in its queue"
-        if at == self._head:
-            self._head += 1
-            self._cut()
-        else:
-            del self._entries[at]
-
-    def discard(self, entry: Entry) -> None:
-        """Take an entry out if it is there."""
-        at = bisect_left(self._entries, entry, lo=self._head)
-        if at < len(self._entries) and self._entries[at][1] == entry[1]:
-            self.remove(entry)
-
-    def _cut(self) -> None:
-        if self._head >= CUT_AT or self._head == len(self._entries):
-            del self._entries[: self._head]
-            self._head = 0
-
-
 class Waiting:
     """All queues of a shard, and which of them could give a run to a worker, and when."""
 
     def __init__(self, is_able: Callable[[str], bool]) -> None:
         self._is_able = is_able
-        self.queues: dict[QueueKey, SortedQueue] = {}  # none of them is empty
+        self.queues: dict[QueueKey, SortedQueue[Entry]] = {}  # none of them is empty
         self._by_task: dict[str, dict[QueueKey, None]] = {}
         self._openings: Timers[QueueKey] = Timers(self._opens_at)
 
@@ -113,7 +59,7 @@ class Waiting:
         """Every task that a waiting run wants."""
         return list(self._by_task)
 
-    def of_task(self, task: str) -> list[SortedQueue]:
+    def of_task(self, task: str) -> list[SortedQueue[Entry]]:
         """The queues of a task, one a lane."""
         return [self.queues[key] for key in self._by_task.get(task, ())]
 

@@ -7,11 +7,13 @@ worth a row; an ended one is kept for a day, so that its process can be told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from dispatcher.pools import Offer, Pools, Tasks
 from dispatcher.run import OpenRun
 from dispatcher.timers import Timers
 from schemas.frozen import frozen
@@ -58,19 +60,19 @@ class Measure:
 class Worker:
     """A worker with what follows from its record and from its leases."""
 
-    __slots__ = ("leases", "listed", "measure", "offering", "record", "unread")
+    __slots__ = ("leases", "listed", "measure", "offer", "record", "unread")
 
     def __init__(self, record: WorkerRecord) -> None:
         self.record = record
         self.leases: dict[int, OpenRun] = {}  # live ones, by hand-out offset
         self.unread = 0  # how many of them it had not read of when it reported
         self.measure: Measure | None = None  # None: to be taken again
-        self.listed: tuple[str, ...] = ()  # the tasks under which it is indexed as present
-        self.offering: tuple[str, ...] = ()  # and as having a free slot
+        self.listed: Tasks = ()  # the tasks under which it is counted
+        self.offer: tuple[Tasks, Offer] | None = None  # as which it stands in its pool
 
     @property
     def is_present(self) -> bool:
-        """Whether it may be handed runs."""
+        """Whether its last report is younger than its period."""
         return self.record.attendance is Attendance.PRESENT
 
     @property
@@ -79,24 +81,27 @@ class Worker:
         return self.record.attendance is Attendance.ENDED
 
     @property
+    def takes_runs(self) -> bool:
+        """Whether it is there to stay."""
+        return self.is_present and not self.record.draining
+
+    @property
     def free(self) -> int:
-        """Slots it had when it reported, less what was handed to it since. A draining worker has none."""
-        record = self.record
-        return 0 if record.draining or not self.is_present else record.slots - self.unread
+        """Slots it had when it reported, less what was handed to it since."""
+        return self.record.slots - self.unread if self.takes_runs else 0
 
 
 class Workforce:
     """All workers of a shard. `renewed_at` is when leases last had a fresh period after a takeover."""
 
     def __init__(self, on_able: Callable[[str], None]) -> None:
-        self._on_able = on_able  # called with a task when the first worker with it has a free slot
+        self.pools = Pools(on_able)
         self.renewed_at: datetime | None = None
-        self.idle_since: datetime | None = None  # since when no worker is present; None while one is, or never was
+        self.idle_since: datetime | None = None  # since when nobody takes runs; None while somebody does, or never did
         self.by_incarnation: dict[str, Worker] = {}
         self._by_name: dict[str, str] = {}
-        self._present: dict[str, None] = {}
-        self._having: dict[str, dict[str, Worker]] = {}  # present workers by task
-        self._able: dict[str, dict[str, Worker]] = {}  # those of them that have a free slot
+        self._taking: dict[str, None] = {}  # who takes runs, now or when a slot is free
+        self._taking_task: Counter[str] = Counter()  # how many of them have a task
         self._attendance: Timers[str] = Timers(self._look_at)
         self._forgetting: Timers[str] = Timers(self._forget_at)
 
@@ -115,21 +120,13 @@ class Workforce:
         incarnation = self._by_name.get(name)
         return None if incarnation is None else self.by_incarnation[incarnation]
 
-    def is_able(self, task: str) -> bool:
-        """Whether some worker with the task has a free slot."""
-        return task in self._able
-
-    def able(self, task: str) -> Iterable[Worker]:
-        """The workers with the task that have a free slot."""
-        return self._able[task].values()
-
     def is_empty(self) -> bool:
-        """Whether no worker is present."""
-        return not self._present
+        """Whether nobody takes runs."""
+        return not self._taking
 
     def has_task(self, task: str) -> bool:
-        """Whether some present worker has the task, free or not."""
-        return task in self._having
+        """Whether somebody takes runs of the task, now or when a slot is free."""
+        return task in self._taking_task
 
     def first_attendance(self) -> tuple[datetime, str] | None:
         """The worker of which first something is over, or that first lapses, unless it reports; and when."""
@@ -169,12 +166,13 @@ class Workforce:
             read_up_to=fact.read_up_to, slots=fact.slots, tasks=fact.tasks, reported_at=fact.reported_at,
             draining=fact.draining,
         )  # fmt: skip
-        self.idle_since = None
         worker = self.by_incarnation.get(fact.incarnation)
         if worker is None:
-            return self.restore(record)
-        worker.record = record
-        self._follow(worker)
+            worker = self.restore(record)
+        else:
+            worker.record = record
+            self._follow(worker)
+        self._note_idle(fact.reported_at)
         return worker
 
     def lapse(self, incarnation: str, at: datetime) -> Worker | None:
@@ -248,25 +246,33 @@ class Workforce:
         record = worker.record
         worker.measure = None
         worker.unread = sum(1 for offset in worker.leases if offset > record.read_up_to)
-        if worker.is_present:
-            self._present[record.incarnation] = None
-        else:
-            self._present.pop(record.incarnation, None)
-        having = record.tasks if worker.is_present else ()
-        if having != worker.listed:
-            _move(self._having, worker, worker.listed, having)
-            worker.listed = having
+        self._count(worker)
         self._offer(worker)
         # Leases end later after a report, never earlier: what is known of them stays a lower bound.
         self._attendance.not_before(record.incarnation, self._seen(record.reported_at) + PERIOD_MIN)
 
+    def _count(self, worker: Worker) -> None:
+        """Count a worker and its tasks while it takes runs."""
+        listed = worker.record.tasks if worker.takes_runs else ()
+        if listed != worker.listed:
+            self._taking_task.update(set(listed).difference(worker.listed))
+            self._taking_task -= Counter(set(worker.listed).difference(listed))
+            worker.listed = listed
+        if worker.takes_runs:
+            self._taking[worker.record.incarnation] = None
+        else:
+            self._taking.pop(worker.record.incarnation, None)
+
     def _offer(self, worker: Worker) -> None:
-        """Index a worker as able while it has a free slot."""
-        offering = worker.record.tasks if worker.free > 0 else ()
-        if offering != worker.offering:
-            for task in _move(self._able, worker, worker.offering, offering):
-                self._on_able(task)
-            worker.offering = offering
+        """Keep a worker in its pool, by its free slots, while it has any."""
+        free, record = worker.free, worker.record
+        offer = (record.tasks, (-free, record.incarnation)) if free > 0 else None
+        if offer != worker.offer:
+            if worker.offer is not None:
+                self.pools.remove(*worker.offer)
+            if offer is not None:
+                self.pools.add(*offer)
+            worker.offer = offer
 
     def _seen(self, instant: datetime) -> datetime:
         """No lease and no worker is older than the last fresh period."""
@@ -303,7 +309,9 @@ class Workforce:
         return worker.record.ended_at + ENDED_KEPT
 
     def _note_idle(self, at: datetime) -> None:
-        if self.is_empty() and self.idle_since is None:
+        if not self.is_empty():
+            self.idle_since = None
+        elif self.idle_since is None:
             self.idle_since = at
 
     def _unless_gone(self, worker: Worker) -> Worker | None:
@@ -318,18 +326,3 @@ class Workforce:
     def _release_name(self, record: WorkerRecord) -> None:
         if self._by_name.get(record.worker) == record.incarnation:
             del self._by_name[record.worker]
-
-
-def _move(
-    index: dict[str, dict[str, Worker]], worker: Worker, before: tuple[str, ...], after: tuple[str, ...]
-) -> list[str]:
-    """List a worker under other tasks than before; the tasks that had none until now."""
-    incarnation = worker.record.incarnation
-    for task in set(before).difference(after):
-        del index[task][incarnation]
-        if not index[task]:
-            del index[task]
-    fresh = [task for task in after if task not in index]
-    for task in after:
-        index.setdefault(task, {})[incarnation] = worker
-    return fresh

@@ -57,6 +57,20 @@ def test_a_change_of_the_reason_is_told_again_and_a_return_to_the_same_is_not():
     assert [fact.reason for fact in bench.all(RunDeferred)] == [RunDeferReason.NO_WORKER, RunDeferReason.NO_TASK]
 
 
+def test_a_draining_worker_is_nobody_to_wait_for():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report(slots=0)
+    bench.give(run(1))
+    bench.at(4)
+    worker.report(slots=0, draining=True)
+    bench.at(8)
+    worker.report(slots=0, draining=True)
+    assert bench.all(RunDeferred) == []
+    deferred = only(bench.at(9), RunDeferred)
+    assert (deferred.reason, deferred.since) == (RunDeferReason.NO_WORKER, T0 + timedelta(seconds=4))
+
+
 def test_since_is_when_the_last_worker_was_missed_when_the_run_is_older_than_that():
     bench = Bench()
     worker = WorkerSim(bench)

@@ -155,6 +155,17 @@ def test_a_worker_that_changes_its_tasks_is_given_what_it_can_do_now():
     assert only(worker.report(slots=1), HandOut).run.run_id == "nightly.1"
 
 
+def test_many_workers_are_filled_evenly_and_ties_go_by_name():
+    bench = Bench()
+    for number in range(100):
+        WorkerSim(bench, f"w{number:02}").report(slots=2)
+    for number in range(150):
+        bench.take(run(number))
+    bench.wake()
+    names = [item.incarnation for item in bench.all(HandOut)]
+    assert names == [f"w{number:02}-a" for number in range(100)] + [f"w{number:02}-a" for number in range(50)]
+
+
 def test_lanes_share_hand_outs_so_that_none_starves():
     bench = Bench()
     for number in range(160):
