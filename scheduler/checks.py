@@ -7,22 +7,22 @@ checked here is the same for both, for a put and for a preview.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
 from pydantic import ValidationError
 
 from scheduler import bounds, occurrences, plan, templates
 from scheduler.instants import from_seconds, seconds, text
 from scheduler.plan import Plan
+from scheduler.timeline import LAST_INSTANT
 from schemas import definitions
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
 
-LAST_YEAR_SECONDS = 253_370_764_800  # 9999-01-01
 SECOND = timedelta(seconds=1)
-DEFINITION_BYTES_MAX = 192 * 1024  # the largest one without unknown fields has some 110 KiB
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)  # before it nothing was ever accepted
+LENIENT = timedelta.max  # a grace for a trigger whose schedule has none that can be read
 
 
 @frozen
@@ -36,20 +36,28 @@ class Checked:
 
 
 def schedule(
-    data: Any, *, hash_key: str, now: datetime, anchor: int | None = None, strict: bool = False, pointer: str = ""
+    data: Any,
+    *,
+    hash_key: str,
+    now: datetime,
+    anchor: int | None = None,
+    strict: bool = False,
+    accepted: bool = False,
+    pointer: str = "",
 ) -> Checked:
     """The definition ready for use, or `Refused` with every fault in it.
 
-    `anchor` is what an interval without an anchor of its own is counted from; without it, `now`.
+    `anchor` is what an interval without an anchor of its own is counted from; without it, `now`. A definition that was
+    `accepted` some time ago may be over by now.
     """
     try:
         model, unknown = definitions.read_schedule(data, strict=strict, pointer=pointer)
     except Refused as refusal:
         raise Refused(*_with_others(refusal.faults, data, hash_key, now, pointer)) from None
     assert model.trigger is not None, "read_schedule refuses a schedule without a trigger"
+    asked_at = EARLIEST if accepted else now
     faults = [
-        *_trigger(model.trigger, model.grace, hash_key, now, f"{pointer}/trigger"),
-        *_policies(model, pointer),
+        *_trigger(model.trigger, model.grace, hash_key, asked_at, f"{pointer}/trigger"),
         *_payload(model.job, f"{pointer}/job/payload"),
     ]
     if faults:
@@ -58,11 +66,9 @@ def schedule(
     document = definitions.normal_form(model)
     if model.trigger.every is not None and model.trigger.anchor is None:
         document["trigger"]["anchor"] = text(from_seconds(anchor))
-    _within_a_record(document, pointer)
+    warnings = bounds.warnings((*unknown, *_warnings(model)))
     compiled = plan.of_schedule(model, hash_key, anchor=anchor)
-    return Checked(
-        schedule=model, definition=document, plan=compiled, warnings=bounds.warnings((*unknown, *_warnings(model)))
-    )
+    return Checked(schedule=model, definition=document, plan=compiled, warnings=warnings)
 
 
 def job(data: Any, *, strict: bool = False, pointer: str = "") -> tuple[definitions.Job, tuple[str, ...]]:
@@ -71,16 +77,7 @@ def job(data: Any, *, strict: bool = False, pointer: str = "") -> tuple[definiti
     faults = tuple(_payload(model, f"{pointer}/payload"))
     if faults:
         raise Refused(*faults)
-    _within_a_record(definitions.normal_form(model), pointer)
     return model, bounds.warnings(warnings)
-
-
-def _within_a_record(document: Mapping[str, Any], pointer: str) -> None:
-    """Unknown fields are kept, so they count: what is accepted must fit into every record that carries it."""
-    size = len(orjson.dumps(document))
-    if size > DEFINITION_BYTES_MAX:
-        message = f"has {size} bytes of JSON, more than {DEFINITION_BYTES_MAX}"
-        raise Refused(Fault(pointer=pointer, code="too_large", message=message, remedy="leave out what is not needed"))
 
 
 def _with_others(found: tuple[Fault, ...], data: Any, hash_key: str, now: datetime, pointer: str) -> tuple[Fault, ...]:
@@ -91,7 +88,7 @@ def _with_others(found: tuple[Fault, ...], data: Any, hash_key: str, now: dateti
         trigger = definitions.Trigger.model_validate(data.get("trigger"))
     except ValidationError:
         return found
-    return (*found, *_trigger(trigger, timedelta(0), hash_key, now, f"{pointer}/trigger"))
+    return (*found, *_trigger(trigger, LENIENT, hash_key, now, f"{pointer}/trigger"))
 
 
 # --- the trigger --------------------------------------------------------------------------------------------------
@@ -101,13 +98,8 @@ def _trigger(
     trigger: definitions.Trigger, grace: timedelta, hash_key: str, now: datetime, pointer: str
 ) -> Iterator[Fault]:
     yield from _zone(trigger.timezone, pointer)
-    if trigger.anchor is not None and trigger.every is None:
-        message = "an anchor belongs to an interval"
-        yield Fault(pointer=f"{pointer}/anchor", code="anchor", message=message, remedy="leave it out, or use every")
-    if trigger.cron is not None:
+    if isinstance(trigger.cron, str):
         yield from _cron(trigger, hash_key, now, pointer)
-    elif trigger.every is not None:
-        yield from _every(trigger.every, now, pointer)
     elif trigger.at is not None:
         yield from _at(trigger.at, max(grace, SECOND), now, pointer)
 
@@ -133,15 +125,6 @@ def _cron(trigger: definitions.Trigger, hash_key: str, now: datetime, pointer: s
             yield Fault(pointer=where, code="never_fires", message="it never fires again", remedy="name a day to come")
 
 
-def _every(every: timedelta, now: datetime, pointer: str) -> Iterator[Fault]:
-    where = f"{pointer}/every"
-    if every < SECOND or every % SECOND:
-        message = "an interval is a whole number of seconds, at least one"
-        yield Fault(pointer=where, code="every", message=message, remedy="write PT1S or longer")
-    elif every // SECOND > LAST_YEAR_SECONDS - seconds(now):
-        yield Fault(pointer=where, code="never_fires", message="it never fires", remedy="use a shorter interval")
-
-
 def _at(instants: tuple[datetime, ...], grace: timedelta, now: datetime, pointer: str) -> Iterator[Fault]:
     for index, instant in enumerate(instants):
         if now - instant > grace:
@@ -151,20 +134,14 @@ def _at(instants: tuple[datetime, ...], grace: timedelta, now: datetime, pointer
                 message=f"{text(instant)} is past and older than the grace",
                 remedy="leave it out, or name an instant to come",
             )
-        elif seconds(instant) >= LAST_YEAR_SECONDS:
+        elif seconds(instant) >= LAST_INSTANT:
             message = f"{text(instant)} is too far away"
             yield Fault(
                 pointer=f"{pointer}/at/{index}", code="never_fires", message=message, remedy="name a nearer one"
             )
 
 
-# --- policies and payload -----------------------------------------------------------------------------------------
-
-
-def _policies(model: definitions.Schedule, pointer: str) -> Iterator[Fault]:
-    if model.grace < timedelta(0):
-        message = "a grace is not negative"
-        yield Fault(pointer=f"{pointer}/grace", code="grace", message=message, remedy="write PT0S or longer")
+# --- payload and policies -----------------------------------------------------------------------------------------
 
 
 def _payload(model: definitions.Job | str, pointer: str) -> Iterator[Fault]:
@@ -173,10 +150,7 @@ def _payload(model: definitions.Job | str, pointer: str) -> Iterator[Fault]:
 
 
 def _warnings(model: definitions.Schedule) -> Iterator[str]:
-    assert model.trigger is not None
     if model.grace < SECOND:
         yield "/grace: a decision comes some milliseconds after its instant, so less than PT1S counts as PT1S"
-    if model.trigger.cron is None and model.trigger.dialect is not None:
-        yield "/trigger/dialect: has no meaning without cron"
     if model.catch_up.policy != "skip" and model.catch_up.window < model.grace:
         yield "/catch_up/window: is shorter than the grace, so nothing is ever caught up"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler import keys, ledger, memory, plan, sweeps
-from scheduler.instants import millis, seconds
+from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
 from scheduler.plan import Version
 from scheduler.state import Cancelling, Held, Phase, ScheduleState, Segment, Sweep, Waiting, changed, updated
@@ -80,11 +80,16 @@ def _decided(state: ScheduleState, until: int, **fields: Any) -> ScheduleState:
     """The state with the decided mark at `until`: phases that are over are dropped, and versions nobody needs."""
     phases = state.phases
     until = max(until, state.decided_until)
-    while len(phases) > 1 and phases[1].from_ <= until:
+    while len(phases) > 1 and phases[1].from_ <= until and not _ends(phases[0], fields.get("waiting", state.waiting)):
         phases = phases[1:]
     if phases is not state.phases or len(state.plans) > 1 or phases[0].deleted:
         return _without_old_versions(changed(state, decided_until=until, phases=phases, **fields))
     return changed(state, decided_until=until, **fields)
+
+
+def _ends(phase: Phase, waiting: Waiting | None) -> bool:
+    """Whether a pause or deletion still has to end somebody's waiting."""
+    return waiting is not None and (phase.paused or phase.deleted) and phase.from_ms >= waiting.nominal * SECOND_MS
 
 
 def _without_old_versions(state: ScheduleState) -> ScheduleState:

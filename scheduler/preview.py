@@ -26,7 +26,7 @@ READINGS_SHOWN_MAX = 5
 NAMELESS = "_"  # what `H` takes its place from when a preview has no name yet
 
 
-def preview(
+def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     definition: Mapping[str, Any],
     *,
     from_: datetime,
@@ -36,12 +36,16 @@ def preview(
     tenant: str = NAMELESS,
     name: str = NAMELESS,
     strict: bool = True,
+    accepted: bool = False,
 ) -> dict[str, Any]:
-    """The occurrences in [from_, to), the first `limit` of them, and what clock changes in that time do to them."""
+    """The occurrences in [from_, to), the first `limit` of them, and what clock changes in that time do to them.
+
+    A definition that was `accepted` some time ago may be over by now: that is no fault then.
+    """
     faults = tuple(_range_faults(from_, to, limit))
     if faults:
         raise Refused(*faults)
-    checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict)
+    checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict, accepted=accepted)
     plan = checked.plan
     first, last = seconds(from_) - (from_.microsecond == 0), min(seconds(to) - (to.microsecond == 0), LAST_INSTANT)
     due = islice(occurrences.between(plan.trigger, first, last), limit)

@@ -7,7 +7,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Any
 
-from scheduler import timeline, waiting
+from scheduler import timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
 from scheduler.state import PHASES_MAX, ScheduleState
@@ -58,8 +58,6 @@ def mark_before(state: ScheduleState, at_ms: int) -> tuple[Fact, ...]:
     until = at_ms // SECOND_MS
     if not state.phases or until <= state.decided_until or not timeline.quiet_until(state, at_ms):
         return ()
-    if waiting.dropped_at_ms(state) is not None:
-        return ()  # a pause that still has to end somebody's waiting must stay in the timeline
     return (MarkMoved(tenant=state.tenant, schedule=state.name, until=from_seconds(until)),)
 
 
