@@ -14,6 +14,7 @@ from api.commands import CommandRoutes
 from api.gate import Gate
 from api.health import HealthRoutes
 from api.jobs import JobRoutes
+from api.page import PageRoutes
 from api.preview import PreviewRoutes
 from api.rawlog import LogRoutes
 from api.reading import Reads
@@ -59,6 +60,7 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
         app.include_router(routes(services, reads).router())
     app.include_router(WorkerRoutes(services).router())
     app.include_router(later.router())
+    PageRoutes(services, reads).mount(app)
     app.openapi = lambda: document.of(app)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 

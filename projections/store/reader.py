@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import and_, func, or_, select, tuple_
 
 from projections import commands, runs, schedules
 from projections.store import paging, tables
@@ -68,6 +68,14 @@ class Reader:
         query = query.where(table.c.state == state if state else table.c.state != schedules.DELETED)
         query = query.where(*(table.c.labels[key].as_string() == value for key, value in (labels or {}).items()))
         return self._page(query, (Order(column=table.c.tenant), Order(column=table.c.name)), cursor, limit)
+
+    def timezones(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+        """The zones of schedules, given as (tenant, name); those that were never seen have none."""
+        table = tables.SCHEDULES
+        zone = table.c.definition[("trigger", "timezone")].as_string().label("zone")
+        wanted = tuple_(table.c.tenant, table.c.name).in_(sorted(names))
+        rows = self._all(select(table.c.tenant, table.c.name, zone).where(wanted)) if names else ()
+        return {(row["tenant"], row["name"]): row["zone"] or "UTC" for row in rows}
 
     def versions(self, scope: Scope, schedule: str) -> Sequence[Row]:
         """The newest versions of a schedule, newest first."""

@@ -131,7 +131,7 @@ class House:
         while not self._stopping.is_set():
             for record in reader.poll(records_max=100, bytes_max=1 << 20, timeout=1.0):
                 if self.owner is not None:
-                    facts = self.owner(orjson.loads(record.value), record)
+                    facts = self.owner(orjson.loads(record.value or b""), record)
                     self.log.append([fact if isinstance(fact, Outgoing) else histories.record(fact) for fact in facts])
 
 

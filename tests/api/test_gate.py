@@ -1,5 +1,7 @@
 """What every request passes first, and what every error looks like."""
 
+from collections.abc import AsyncIterator
+
 import httpx
 import pytest
 
@@ -47,7 +49,7 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_read(house):
 
 
 async def test_a_body_that_does_not_say_its_length_ends_at_the_limit_too(house):
-    async def chunks():
+    async def chunks() -> AsyncIterator[bytes]:
         for _ in range(5):
             yield b" " * (BODY_BYTES_MAX // 4)
 

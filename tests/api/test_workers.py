@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 REPORT = "/v1/queues/default/workers:report"
 INBOX = identity.partition_of(NODE, topics.INBOXES)
-SECONDS = histories.timedelta(seconds=1)
+SECONDS = timedelta(seconds=1)
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -280,7 +281,7 @@ async def test_a_heartbeat_keeps_leases_and_tells_which_should_stop(house):
     )
     house.log.append([told])
     beat = {"worker": "perl-1", "leases": [lease(4), lease(5), "nonsense"]}
-    answer = {"cancelled": [], "lost": []}
+    answer: dict[str, Any] = {"cancelled": [], "lost": []}
     async with asyncio.timeout(20):
         while not (answer["cancelled"] and answer["lost"]):
             answer = (await house.http.post("/v1/leases:heartbeat", json=beat)).json()

@@ -1,0 +1,219 @@
+"""The web page: the same read model, for people. It works without JavaScript, and shows everything as text.
+
+Nothing can be changed here, so there is nothing to forge; templates escape all they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.staticfiles import StaticFiles
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from api import moments, problems, requests, views
+from api.preview import explained
+from api.problems import Problem, not_found
+from api.runs import PageQuery, RunQuery, in_full, run_filter
+from api.schedules import outlook
+from projections.store.reader import ALL, OPEN_STATES, RunFilter, Scope
+from schemas.facts import Outcome
+from schemas.faults import Refused
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from api.reading import Reads
+    from api.services import ApiServices
+
+HERE = Path(__file__).parent
+RECENT = timedelta(hours=24)
+ROWS = 50
+TROUBLES = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.DEAD_LETTERED, Outcome.EXPIRED)
+COMING_SHOWN = 10
+SCHEDULES_LOOKED_AT = 200  # for what comes next: beyond that the list of schedules says more
+RUN_TABS = ("", "open", "queued", "running", "retry_wait", "succeeded", *(each.value for each in TROUBLES), "cancelled")
+SCHEDULE_TABS = ("", "active", "paused", "deleted")
+
+
+class ScheduleQuery(PageQuery):
+    """Which schedules."""
+
+    tenant: str | None = None
+    state: str | None = None
+
+
+class RunsQuery(RunQuery):
+    """Which runs."""
+
+    tenant: str | None = None
+
+
+class PageRoutes:
+    """`/`, `/schedules…`, `/runs…`, `/static/…`."""
+
+    def __init__(self, services: ApiServices, reads: Reads) -> None:
+        self._services = services
+        self._reads = reads
+        self._templates = Environment(
+            loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+            lstrip_blocks=True,
+        )  # fmt: skip
+        self._templates.filters |= {
+            "utc": moments.utc, "local": moments.local, "distance": moments.distance, "span": moments.span,
+            "pretty": _pretty, "words": lambda text: str(text).replace("_", " "), "instant": _instant,
+            "told": _told,
+        }  # fmt: skip
+
+    def mount(self, app: FastAPI) -> None:
+        """Put the page into an application; it is no part of the API's document."""
+        router = APIRouter(include_in_schema=False)
+        add = router.add_api_route
+        add("/", self.overview, methods=["GET"])
+        add("/schedules", self.schedules, methods=["GET"])
+        add("/schedules/{tenant}/{name}", self.schedule, methods=["GET"])
+        add("/runs", self.runs, methods=["GET"])
+        add("/runs/{tenant}/{run_id}", self.run, methods=["GET"])
+        app.include_router(router)
+        app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+
+    # --- pages ----------------------------------------------------------------------------------------------------
+
+    async def overview(self, request: Request) -> Response:
+        return await self._answer(request, self._overview)
+
+    async def schedules(self, request: Request, wanted: Annotated[ScheduleQuery, Query()]) -> Response:
+        return await self._answer(request, self._schedules, wanted)
+
+    async def schedule(self, request: Request, tenant: str, name: str) -> Response:
+        return await self._answer(request, self._schedule, tenant, name)
+
+    async def runs(self, request: Request, wanted: Annotated[RunsQuery, Query()]) -> Response:
+        return await self._answer(request, self._runs, wanted)
+
+    async def run(self, request: Request, tenant: str, run_id: str) -> Response:
+        return await self._answer(request, self._run, tenant, run_id)
+
+    async def _answer(self, request: Request, page: Callable[..., str], *args: Any) -> Response:
+        """A page, or what is wrong as a page too."""
+        status = 200
+        try:
+            html = (await self._reads.ask(request, page, *args)).value
+        except Refused as error:
+            problem = problems.refused(error.faults)
+            status, html = problem.status, await self._reads.off_loop(self._render, "problem", problem=problem)
+        except Problem as problem:
+            status, html = problem.status, await self._reads.off_loop(self._render, "problem", problem=problem)
+        return Response(html, status, {"Cache-Control": "no-store"}, "text/html; charset=utf-8")
+
+    # --- what they show; in a thread ------------------------------------------------------------------------------
+
+    def _overview(self) -> str:
+        now = self._services.now()
+        counts = self._services.reader.counts(ALL, now - RECENT)
+        wanted = RunFilter(states=tuple(each.value for each in TROUBLES), from_=now - RECENT)
+        troubles = [views.run(row) for row in self._services.reader.runs(ALL, wanted, limit=COMING_SHOWN).rows]
+        page = self._services.reader.schedules(ALL, limit=SCHEDULES_LOOKED_AT)
+        shown = [self._view(row) for row in page.rows]
+        coming = sorted((each for each in shown if "next_run_at" in each), key=lambda each: each["next_run_at"])
+        return self._render(
+            "overview", open_states=OPEN_STATES, outcomes=[each.value for each in Outcome], counts=counts,
+            troubles=troubles, zones=self._zones(troubles), coming=coming[:COMING_SHOWN], schedules=len(shown),
+            more_schedules=page.cursor is not None, unready=self._services.unready(),
+        )  # fmt: skip
+
+    def _schedules(self, wanted: ScheduleQuery) -> str:
+        page = self._services.reader.schedules(
+            Scope(tenant=wanted.tenant), state=wanted.state or None, cursor=wanted.cursor, limit=ROWS
+        )
+        tabs = [(each, _link("/schedules", tenant=wanted.tenant, state=each)) for each in SCHEDULE_TABS]
+        more = _link("/schedules", tenant=wanted.tenant, state=wanted.state, cursor=page.cursor)
+        return self._render(
+            "schedules", schedules=[self._view(row) for row in page.rows], tabs=tabs, state=wanted.state or "",
+            tenant=wanted.tenant, more=more if page.cursor else None, later=wanted.cursor is not None,
+        )  # fmt: skip
+
+    def _schedule(self, tenant: str, name: str) -> str:
+        scope = Scope(tenant=requests.name(tenant, "tenant"))
+        row = self._services.reader.schedule(scope, requests.name(name, "schedule"))
+        if row is None:
+            raise not_found(f"schedule {tenant}/{name}")
+        now = self._services.now()
+        told = explained(self._services, scope, name, now - RECENT, now + RECENT, ROWS) or {"occurrences": []}
+        runs = self._services.reader.runs(scope, RunFilter(schedule=name), limit=COMING_SHOWN)
+        story = self._services.reader.story(scope, name)
+        decided = [each for each in told["occurrences"] if each["decision"] not in {"planned", "will_skip"}]
+        return self._render(
+            "schedule", schedule=self._view(row), decided=decided[::-1],
+            coming=[each for each in told["occurrences"] if each["decision"] in {"planned", "will_skip"}],
+            truncated=told.get("truncated", False), runs=[views.run(each) for each in runs.rows],
+            events=[views.event(each) for each in story][::-1],
+        )  # fmt: skip
+
+    def _runs(self, wanted: RunsQuery) -> str:
+        page = self._services.reader.runs(
+            Scope(tenant=wanted.tenant), run_filter(wanted), cursor=wanted.cursor, limit=ROWS
+        )  # fmt: skip
+        runs = [views.run(row) for row in page.rows]
+        kept = {"tenant": wanted.tenant, "schedule": wanted.schedule}
+        state = ",".join(wanted.state)
+        more = _link("/runs", **kept, state=state, cursor=page.cursor)
+        return self._render(
+            "runs", runs=runs, zones=self._zones(runs), state=state, later=wanted.cursor is not None,
+            tabs=[(each, _link("/runs", **kept, state=each)) for each in RUN_TABS], more=more if page.cursor else None,
+            tenant=wanted.tenant, schedule=wanted.schedule,
+        )  # fmt: skip
+
+    def _run(self, tenant: str, run_id: str) -> str:
+        scope = Scope(tenant=requests.name(tenant, "tenant"))
+        run = in_full(self._services, scope, run_id)
+        if run is None:
+            raise not_found(f"run {run_id} of {tenant}")
+        return self._render("run", run=run, zone=self._zones([run]).get((tenant, run["schedule"])))
+
+    def _view(self, row: views.Row) -> views.Json:
+        return views.schedule(row, outlook(self._services, row))
+
+    def _zones(self, runs: Sequence[views.Row]) -> Mapping[tuple[str, str], str]:
+        return self._services.reader.timezones({(run["tenant"], run["schedule"]) for run in runs})
+
+    def _render(self, name: str, **context: Any) -> str:
+        return self._templates.get_template(f"{name}.html").render(
+            now=self._services.now(), as_of=self._services.progress.as_of, **context
+        )
+
+
+def _pretty(value: Any) -> str:
+    """JSON for reading."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z).decode()
+
+
+def _told(event: views.Json) -> str:
+    """What an event adds to its name, in a line."""
+    data = event["data"]
+    error = data.get("error") or {}
+    said = (
+        f"attempt {data['attempt']}" if "attempt" in data else "",
+        f"on {data['worker']}" if "worker" in data else "",
+        str(data.get("outcome") or data.get("reason") or data.get("reported") or "").replace("_", " "),
+        f"not before {moments.utc(_instant(data['retry_at']))}" if "retry_at" in data else "",
+        f"{error.get('type')}: {error.get('message', '')}" if error else "",
+        f"by {data['by']}" if data.get("by") else "",
+        str(data.get("note") or ""),
+    )
+    return ", ".join(part for part in said if part)[:500]
+
+
+def _instant(value: Any) -> Any:
+    """An instant out of an event, where it is still text."""
+    return datetime.fromisoformat(value).astimezone(UTC) if isinstance(value, str) else value
+
+
+def _link(path: str, **query: str | None) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path

@@ -1,0 +1,31 @@
+// Keeps what is marked `data-live` fresh: fetches the page again and puts the new parts in the place of the old ones.
+// A page that is not looked at, or in which someone selects text or has opened details, is left alone.
+"use strict";
+
+const SECONDS = 5;
+
+function busy() {
+  const selected = document.getSelection();
+  return document.hidden || (selected && !selected.isCollapsed) || document.querySelector("details[open]");
+}
+
+async function refresh() {
+  if (busy()) return;
+  try {
+    const response = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    if (!response.ok) throw new Error(String(response.status));
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    const news = fresh.querySelectorAll("[data-live]");
+    if (busy()) return;
+    document.querySelectorAll("[data-live]").forEach((old, number) => {
+      if (news[number] && old.innerHTML !== news[number].innerHTML) old.replaceChildren(...news[number].childNodes);
+    });
+    document.documentElement.classList.remove("stale");
+  } catch {
+    document.documentElement.classList.add("stale");
+  }
+}
+
+document.documentElement.classList.add("live");
+setInterval(refresh, SECONDS * 1000);
+document.addEventListener("visibilitychange", refresh);
