@@ -58,6 +58,12 @@ class Server:
         self._process.terminate()
         return self._process.wait(60)
 
+    def close(self) -> None:
+        """Stop it and let go of everything."""
+        self.stop()
+        self.http.close()
+        self._output.close()
+
     def end_offset(self, topic: str) -> int:
         """Records that a topic holds, over all partitions."""
         total = 0
