@@ -154,10 +154,10 @@ def _finished(shard: Shard, fact: RunFinished) -> None:
 
 def _worker_reported(shard: Shard, fact: WorkerReported) -> None:
     before = shard.workforce.get(fact.incarnation)
-    had = before.listed if before is not None and before.is_present else None
-    shard.workforce.report(fact)
+    was = (before.listed if before is not None else (), shard.workforce.is_empty())
+    worker = shard.workforce.report(fact)
     shard.touch_worker(fact.incarnation)
-    if had != fact.tasks:
+    if was != (worker.listed, shard.workforce.is_empty()):
         shard.deferrals.workforce_changed()
 
 
