@@ -17,11 +17,11 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api import moments, problems, requests, views
-from api.preview import explained
+from api.preview import coming, decided
 from api.problems import Problem, not_found
 from api.runs import PageQuery, RunQuery, in_full, run_filter
 from api.schedules import outlook
-from projections.store.reader import ALL, OPEN_STATES, RunFilter, Scope
+from projections.store.reader import ALL, OPEN_STATES, RunFilter, Scope, Span
 from schemas.facts import Outcome
 from schemas.faults import Refused
 
@@ -120,10 +120,10 @@ class PageRoutes:
         troubles = [views.run(row) for row in self._services.reader.runs(ALL, wanted, limit=COMING_SHOWN).rows]
         page = self._services.reader.schedules(ALL, limit=SCHEDULES_LOOKED_AT)
         shown = [self._view(row) for row in page.rows]
-        coming = sorted((each for each in shown if "next_run_at" in each), key=lambda each: each["next_run_at"])
+        soon = sorted((each for each in shown if "next_run_at" in each), key=lambda each: each["next_run_at"])
         return self._render(
             "overview", open_states=OPEN_STATES, outcomes=[each.value for each in Outcome], counts=counts,
-            troubles=troubles, zones=self._zones(troubles), coming=coming[:COMING_SHOWN], schedules=len(shown),
+            troubles=troubles, zones=self._zones(troubles), coming=soon[:COMING_SHOWN], schedules=len(shown),
             more_schedules=page.cursor is not None, unready=self._services.unready(),
         )  # fmt: skip
 
@@ -144,14 +144,14 @@ class PageRoutes:
         if row is None:
             raise not_found(f"schedule {tenant}/{name}")
         now = self._services.now()
-        told = explained(self._services, scope, name, now - RECENT, now + RECENT, ROWS) or {"occurrences": []}
+        span = Span(from_=now - RECENT, to=now, limit=ROWS, newest=True)
+        past = decided(self._services, scope, name, span)
+        ahead = coming(self._services, row, now, now + RECENT, COMING_SHOWN + 1)
         runs = self._services.reader.runs(scope, RunFilter(schedule=name), limit=COMING_SHOWN)
         story = self._services.reader.story(scope, name)
-        decided = [each for each in told["occurrences"] if each["decision"] not in {"planned", "will_skip"}]
         return self._render(
-            "schedule", schedule=self._view(row), decided=decided[::-1],
-            coming=[each for each in told["occurrences"] if each["decision"] in {"planned", "will_skip"}],
-            truncated=told.get("truncated", False), runs=[views.run(each) for each in runs.rows],
+            "schedule", schedule=self._view(row), decided=past, truncated=len(past) >= ROWS, ahead=ahead[:COMING_SHOWN],
+            more_ahead=len(ahead) > COMING_SHOWN, runs=[views.run(each) for each in runs.rows],
             events=[views.event(each) for each in story][::-1],
         )  # fmt: skip
 

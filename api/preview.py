@@ -12,7 +12,8 @@ from api.document import takes
 from api.problems import not_found
 from api.reading import read_instant
 from api.schedules import FILE_FIELDS
-from projections.store.reader import Scope
+from projections.occurrences import DEFERRED
+from projections.store.reader import Scope, Span
 from schemas import definitions
 from schemas.faults import Fault, Refused
 
@@ -70,7 +71,8 @@ class PreviewRoutes:
         begin = read_instant(from_, "/from") or min(now, end or now) - EXPLAIN
         end = end or max(now, begin) + EXPLAIN
         check_range(begin, end)
-        answered = await self._reads.ask(request, explained, self._services, scope, name, begin, end, bounded(limit))
+        span = Span(from_=begin, to=end, limit=bounded(limit))
+        answered = await self._reads.ask(request, explained, self._services, scope, name, span)
         if answered.value is None:
             raise not_found(f"schedule {tenant}/{name}")
         return answered.json(answered.value)
@@ -103,36 +105,41 @@ class PreviewRoutes:
         return self._services.forecast(f"{tenant}/{name}", row["definition"], from_=begin, to=end, limit=limit)
 
 
-def explained(
-    services: ApiServices, scope: Scope, name: str, begin: datetime, end: datetime, limit: int
-) -> views.Json | None:
-    """What was decided in [begin, end), and what will be, in order of nominal time."""
+def explained(services: ApiServices, scope: Scope, name: str, span: Span) -> views.Json | None:
+    """What was decided in a span, and what will be, in order of nominal time."""
     row = services.reader.schedule(scope, name)
     if row is None:
         return None
-    runs = services.reader.created(scope, name, begin, end, limit)
-    have_runs = {run["nominal_time"] for run in runs}
-    undone = [
-        each
-        for each in services.reader.undone(scope, name, begin, end, limit)
-        if each["decision"] != "deferred" or each["nominal_from"] not in have_runs
-    ]
-    past = [(run["nominal_time"], views.created(run)) for run in runs]
-    past += [(each["nominal_from"], views.undone(each)) for each in undone]
-    past.sort(key=lambda pair: pair[0])
-    found = [view for _, view in past] + _coming(services, row, max(begin, services.now()), end, limit - len(past))
+    past = decided(services, scope, name, span)
+    begin = max(span.from_, services.now())
+    found = past + coming(services, row, begin, span.to, span.limit - len(past))
     return {
         "tenant": row["tenant"],
         "schedule": name,
         "state": row["state"],
-        "from": begin,
-        "to": end,
-        "occurrences": found[:limit],
-        "truncated": len(found) >= limit,
+        "from": span.from_,
+        "to": span.to,
+        "occurrences": found,
+        "truncated": len(found) >= span.limit,
     }
 
 
-def _coming(services: ApiServices, row: views.Row, begin: datetime, end: datetime, limit: int) -> list[views.Json]:
+def decided(services: ApiServices, scope: Scope, name: str, span: Span) -> list[views.Json]:
+    """Occurrences of a span that have a run, a reason for none, or a reason to wait. A run ends the waiting."""
+    runs = services.reader.created(scope, name, span)
+    have_runs = {run["nominal_time"] for run in runs}
+    found = [(run["nominal_time"], views.created(run)) for run in runs]
+    found += [
+        (each["nominal_from"], views.undone(each))
+        for each in services.reader.undone(scope, name, span)
+        if each["decision"] != DEFERRED or each["nominal_from"] not in have_runs
+    ]
+    found.sort(key=lambda pair: pair[0], reverse=span.newest)
+    return [view for _, view in found[: span.limit]]
+
+
+def coming(services: ApiServices, row: views.Row, begin: datetime, end: datetime, limit: int) -> list[views.Json]:
+    """Occurrences that will be due in [begin, end), if nothing changes."""
     if row["state"] == "deleted" or begin >= end or limit <= 0:
         return []
     subject = f"{row['tenant']}/{row['name']}"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from schemas.facts import Outcome
+
 if TYPE_CHECKING:
     from api.services import Outlook
 
@@ -68,6 +70,8 @@ def run(row: Row) -> Json:
     """A run as it stands."""
     is_open = row["outcome"] is None
     view = _known(**{name: row[name] for name in _RUN}, reason=row["reason"] or None)
+    if row["outcome"] == Outcome.SUCCEEDED:
+        view.pop("error", None)  # that of an earlier attempt, which tells of it itself
     view["labels"] = row["labels"] or {}
     view["attempt_count"] = row["attempts"]
     if is_open and row["state"] == "retry_wait":

@@ -45,6 +45,20 @@ class RunFilter:
     labels: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Nominal times in [from, to), and how many of them: the oldest, or the newest."""
+
+    from_: datetime
+    to: datetime
+    limit: int
+    newest: bool = False
+
+    def part_of(self, query: Select[Any], column: ColumnElement[Any]) -> Select[Any]:
+        """As many as are wanted, in their order."""
+        return query.order_by(column.desc() if self.newest else column).limit(min(self.limit, OCCURRENCES_MAX))
+
+
 class Reader:
     """Answers from the read model, from any thread."""
 
@@ -92,23 +106,23 @@ class Reader:
 
     # --- occurrences ----------------------------------------------------------------------------------------------
 
-    def created(self, scope: Scope, schedule: str, from_: datetime, to: datetime, limit: int) -> Sequence[Row]:
-        """The runs of the occurrences in [from, to), by nominal time, found by the id that follows from it."""
+    def created(self, scope: Scope, schedule: str, span: Span) -> Sequence[Row]:
+        """The runs of the occurrences in a span, by nominal time, found by the id that follows from it."""
         table = tables.RUNS
-        first, last = f"{schedule}.{from_:%Y%m%dT%H%M%SZ}", f"{schedule}.{to:%Y%m%dT%H%M%SZ}"
+        first, last = f"{schedule}.{span.from_:%Y%m%dT%H%M%SZ}", f"{schedule}.{span.to:%Y%m%dT%H%M%SZ}"
         query = _within(scope, select(table)).where(
             table.c.run_id >= first, table.c.run_id <= last, table.c.schedule == schedule,
-            table.c.nominal_time >= from_, table.c.nominal_time < to,
+            table.c.nominal_time >= span.from_, table.c.nominal_time < span.to,
         )  # fmt: skip
-        return self._all(query.order_by(table.c.run_id).limit(min(limit, OCCURRENCES_MAX)))
+        return self._all(span.part_of(query, table.c.run_id))
 
-    def undone(self, scope: Scope, schedule: str, from_: datetime, to: datetime, limit: int) -> Sequence[Row]:
-        """Skips, ranges of them, dropped readings and deferrals that touch [from, to)."""
+    def undone(self, scope: Scope, schedule: str, span: Span) -> Sequence[Row]:
+        """Skips, ranges of them, dropped readings and deferrals that touch a span."""
         table = tables.OCCURRENCES
-        within = and_(table.c.nominal_from >= from_, table.c.nominal_from < to)
-        reaching = and_(table.c.nominal_from < from_, table.c.nominal_to > from_)
+        within = and_(table.c.nominal_from >= span.from_, table.c.nominal_from < span.to)
+        reaching = and_(table.c.nominal_from < span.from_, table.c.nominal_to > span.from_)
         query = _within(scope, select(table)).where(table.c.schedule == schedule, or_(within, reaching))
-        return self._all(query.order_by(table.c.nominal_from).limit(min(limit, OCCURRENCES_MAX)))
+        return self._all(span.part_of(query, table.c.nominal_from))
 
     # --- runs -----------------------------------------------------------------------------------------------------
 

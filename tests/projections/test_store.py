@@ -1,6 +1,7 @@
 """The read model: questions, pages, tenants, retention, and a writer that is overtaken."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from projections import batch
 from projections.store import paging
 from projections.store.database import open_database
-from projections.store.reader import ALL, Reader, RunFilter, Scope
+from projections.store.reader import ALL, Reader, RunFilter, Scope, Span
 from projections.store.writer import Overtaken, Writer
 from runtime.record import Outgoing, TopicPartition
 from schemas import topics
@@ -108,13 +109,13 @@ def test_no_question_within_a_tenant_shows_anything_of_another(model):
         ),
     )  # fmt: skip
     reader, run_id = model.reader, "report.20260301T000000Z"
-    everything = (at(-10), at(1000), 100)
+    everything = Span(from_=at(-10), to=at(1000), limit=100)
     asked: list[Callable[[Scope], Any]] = [
         lambda scope: reader.schedule(scope, "report"),
         lambda scope: reader.schedules(scope).rows,
         lambda scope: reader.versions(scope, "report"),
-        lambda scope: reader.created(scope, "report", *everything),
-        lambda scope: reader.undone(scope, "report", *everything),
+        lambda scope: reader.created(scope, "report", everything),
+        lambda scope: reader.undone(scope, "report", everything),
         lambda scope: reader.runs(scope, RunFilter()).rows,
         lambda scope: reader.run(scope, run_id),
         lambda scope: reader.attempts(scope, run_id),
@@ -147,8 +148,11 @@ def test_schedules_are_found_by_label_and_state(model):
 
 def test_occurrences_of_a_range_are_found_by_their_nominal_time(model):
     model.take(created("report", 0), created("report", 60), created("report", 120), created("report.x", 60))
-    runs = model.reader.created(ACME, "report", at(0), at(120), 10)
+    span = Span(from_=at(0), to=at(120), limit=10)
+    runs = model.reader.created(ACME, "report", span)
     assert [row["run_id"] for row in runs] == ["report.20260301T000000Z", "report.20260301T000100Z"]
+    newest = model.reader.created(ACME, "report", replace(span, limit=1, newest=True))
+    assert [row["run_id"] for row in newest] == ["report.20260301T000100Z"]
 
 
 def test_counts_say_how_many_are_open_and_how_recent_ones_ended(model):
