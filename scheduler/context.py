@@ -10,7 +10,7 @@ from schemas.frozen import frozen
 
 @frozen
 class Context:
-    """The moment, what the partition shares, and which tz database this is.
+    """The moment, what the partition shares, and how this scheduler is set up.
 
     `horizon` is the instant up to which everything the log held has been read: what is due by then is decided, and
     age is measured against it. `now` is only written down.
@@ -20,4 +20,6 @@ class Context:
     horizon: datetime
     horizon_ms: int
     shared: PartitionState
+    partition: int
     tz_version: str
+    history_seconds: int

@@ -87,7 +87,13 @@ class SchedulerCore:
         assert isinstance(shared, PartitionState)
         horizon = moment.read_until
         context = Context(
-            now=moment.now, horizon=horizon, horizon_ms=millis(horizon), shared=shared, tz_version=self._tz_version
+            now=moment.now,
+            horizon=horizon,
+            horizon_ms=millis(horizon),
+            shared=shared,
+            partition=self._partition,
+            tz_version=self._tz_version,
+            history_seconds=self._history_seconds,
         )
         facts = self._decide(state_, input_, context)
         if shared.tz_version != self._tz_version:
@@ -97,7 +103,7 @@ class SchedulerCore:
     def _decide(self, state_: State, input_: Any, context: Context) -> Sequence[Fact]:
         match state_, input_:
             case ScheduleState(), Woken():
-                return due.decide(state_, context, history_seconds=self._history_seconds, partition=self._partition)
+                return due.decide(state_, context)
             case ScheduleState(), OutcomeRead(finished=finished, appended_at=appended_at):
                 return due.outcome_read(state_, finished, millis(appended_at))
             case ScheduleState() | JobState(), Command():
@@ -105,9 +111,9 @@ class SchedulerCore:
             case JobState(), Woken():
                 return (memory.forgetting("job", state_.tenant, state_.name, state_.rows, context.horizon_ms),)
             case PartitionState(), Reached():
-                return partition.reached(state_, input_, context, self._partition)
+                return partition.reached(state_, input_, context)
             case PartitionState(), CatalogRead():
-                return partition.adopt(state_, input_, context, self._partition)
+                return partition.adopt(state_, input_, context)
         raise AssertionError(f"{type(state_).__name__} does not understand {type(input_).__name__}")
 
     def evolve(self, state_: State, fact: Fact) -> State:

@@ -7,7 +7,6 @@ which this process came to read them. So the same log leads to the same decision
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from scheduler import catch_up, ledger, memory, overlap, runs, skipping, sweeps, timeline, waiting
 from scheduler.context import Context
@@ -22,19 +21,19 @@ Facts = tuple[Fact, ...]
 Step = Callable[[ScheduleState, Context], Facts]
 
 
-def decide(state: ScheduleState, context: Context, *, history_seconds: int, partition: int) -> Facts:
+def decide(state: ScheduleState, context: Context) -> Facts:
     """The facts of one step; none when nothing is due."""
     if state.cancelling is not None:
         return sweeps.cancel(state, state.cancelling, context)
     if waiting.may_go(state):
         return waiting.release(state, context)
     horizon_ms = context.horizon_ms
-    instant_ms, step = _earliest(state, horizon_ms, partition)
+    instant_ms, step = _earliest(state, horizon_ms)
     if step is not None and instant_ms <= horizon_ms:
         return step(state, context)
     if state.inquiry.at_ms is not None and state.inquiry.at_ms <= horizon_ms:
         return sweeps.inquire(state, context)
-    return _forget(state, context, history_seconds)
+    return _forget(state, context)
 
 
 def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
@@ -93,7 +92,7 @@ def _frees_nothing(state: ScheduleState, instant_ms: int) -> bool:
 # --- the earliest thing -------------------------------------------------------------------------------------------
 
 
-def _earliest(state: ScheduleState, horizon_ms: int, partition: int) -> tuple[int, Step | None]:
+def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
     """What is due first. Of things at one instant, those that make room come before those that need it."""
     instant_ms: int = horizon_ms + 1
     step: Step | None = None
@@ -108,7 +107,7 @@ def _earliest(state: ScheduleState, horizon_ms: int, partition: int) -> tuple[in
     due = timeline.next_due(state)
     if due is not None and due.nominal * SECOND_MS < instant_ms:
         first = due
-        instant_ms, step = due.nominal * SECOND_MS, lambda state, context: _occurrence(state, context, first, partition)
+        instant_ms, step = due.nominal * SECOND_MS, lambda state, context: _occurrence(state, context, first)
     reading = timeline.next_dropped(state)
     if reading is not None and reading * SECOND_MS < instant_ms:
         instant_ms, step = reading * SECOND_MS, lambda state, context: _dropped(state, context, reading)
@@ -142,8 +141,8 @@ def _dropped(state: ScheduleState, context: Context, at: int) -> Facts:
 # --- an occurrence ------------------------------------------------------------------------------------------------
 
 
-def _occurrence(state: ScheduleState, context: Context, due: Due, partition: int) -> Facts:
-    facts = _decided(state, context, due, partition)
+def _occurrence(state: ScheduleState, context: Context, due: Due) -> Facts:
+    facts = _decided(state, context, due)
     plan = state.plans[due.phase.version]
     if plan.drops and not isinstance(facts[0], RecoveryStarted):
         readings = skipping.dropped(state, context, due.phase, state.decided_until, _last_of(facts[-1], due))
@@ -153,7 +152,7 @@ def _occurrence(state: ScheduleState, context: Context, due: Due, partition: int
     return facts
 
 
-def _decided(state: ScheduleState, context: Context, due: Due, partition: int) -> Facts:
+def _decided(state: ScheduleState, context: Context, due: Due) -> Facts:
     """The one decision on the first occurrence that is due, or on a range that begins with it."""
     plan = state.plans[due.phase.version]
     if due.phase.paused:
@@ -164,7 +163,7 @@ def _decided(state: ScheduleState, context: Context, due: Due, partition: int) -
     if reference_ms - due.nominal * SECOND_MS <= plan.grace_ms:
         return (_live(state, context, due, plan),)
     if recovery is None:
-        return (_recovery(due, context.horizon, partition),)
+        return (_recovery(due, context),)
     return catch_up.decide(state, context, recovery, due, plan)
 
 
@@ -179,8 +178,10 @@ def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fact:
     return runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE)
 
 
-def _recovery(due: Due, horizon: datetime, partition: int) -> Fact:
-    return RecoveryStarted(role="scheduler", partition=partition, from_=from_seconds(due.nominal), to=horizon)
+def _recovery(due: Due, context: Context) -> Fact:
+    return RecoveryStarted(
+        role="scheduler", partition=context.partition, from_=from_seconds(due.nominal), to=context.horizon
+    )
 
 
 def _last_of(fact: Fact, due: Due) -> int:
@@ -203,8 +204,8 @@ def _moved(state: ScheduleState, until: int) -> MarkMoved:
 # --- forgetting ---------------------------------------------------------------------------------------------------
 
 
-def _forget(state: ScheduleState, context: Context, history_seconds: int) -> Facts:
-    horizon_ms = context.horizon_ms
+def _forget(state: ScheduleState, context: Context) -> Facts:
+    horizon_ms, history_seconds = context.horizon_ms, context.history_seconds
     at_ms = memory.forget_at_ms(state.memory)
     if at_ms is not None and at_ms <= horizon_ms:
         return (memory.forgetting("schedule", state.tenant, state.name, state.rows, horizon_ms),)

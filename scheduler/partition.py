@@ -49,23 +49,23 @@ def check_tz(state: PartitionState, partition: int, version: str) -> PartitionSt
     return state
 
 
-def reached(state: PartitionState, input_: Reached, context: Context, partition: int) -> tuple[Fact, ...]:
+def reached(state: PartitionState, input_: Reached, context: Context) -> tuple[Fact, ...]:
     """The recovery is over when everything up to its end is decided."""
     recovery = state.recovery
     if recovery is None or input_.until < recovery.to:
         return ()
     fact = RecoveryFinished(
-        role=ROLE, partition=partition, from_=recovery.from_, to=recovery.to, finished_at=context.now
+        role=ROLE, partition=context.partition, from_=recovery.from_, to=recovery.to, finished_at=context.now
     )
     return (fact,)
 
 
-def adopt(state: PartitionState, input_: CatalogRead, context: Context, partition: int) -> tuple[Fact, ...]:
+def adopt(state: PartitionState, input_: CatalogRead, context: Context) -> tuple[Fact, ...]:
     """The partition uses what the catalog says from now on; known records and other kinds are left alone."""
     if input_.offset <= state.catalog_offset or input_.entry.kind != "job":
         return ()
     fact = CatalogAdopted(
-        role=ROLE, partition=partition, offset=input_.offset, adopted_at=context.now, entries=(input_.entry,)
+        role=ROLE, partition=context.partition, offset=input_.offset, adopted_at=context.now, entries=(input_.entry,)
     )
     return (fact,)
 

@@ -86,10 +86,6 @@ def _command(record: Record) -> Command:
         if value == EVERYONE:
             message = f"a schedule, job or run has a {field}"
             raise Refused(Fault(pointer=f"/data/{field}", code="name", message=message, remedy="name it"))
-    if envelope.subject not in ("", f"{request.tenant}/{request.name}"):
-        message = f"is not what the data names, {request.tenant}/{request.name}"
-        remedy = "write tenant/name of the data, or leave the subject out"
-        raise Refused(Fault(pointer="/subject", code="subject_mismatch", message=message, remedy=remedy))
     return Command(
         id=envelope.id,
         source=envelope.source,
@@ -133,7 +129,7 @@ def _named(envelope: Envelope | None) -> tuple[str, str]:
 
 def _reason(faults: Sequence[Fault]) -> str:
     """The word that programs branch on: a fault of the whole record says it, faults of its fields are `invalid`."""
-    own = {"not_supported", "subject_mismatch", *STATUS}
+    own = {"not_supported", "wrong_subject", *STATUS}
     return next((fault.code for fault in faults if fault.code in own), "invalid")
 
 

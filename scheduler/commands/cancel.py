@@ -44,7 +44,7 @@ def decide(state: ScheduleState, command: Command, request: RunCancel, context: 
 
 
 def _was(state: ScheduleState, run_id: str, context: Context) -> bool:
-    """Whether there was such a run: the ledger says it, behind its reach the decided mark."""
+    """Whether there was such a run: the ledger says it; of what it has forgotten, the decided mark must be enough."""
     last = run_id.rpartition(".")[2]
     if last.startswith("m-"):
         trigger = memory.recall(state.rows, last[2:], context.now)
@@ -53,7 +53,9 @@ def _was(state: ScheduleState, run_id: str, context: Context) -> bool:
     if nominal is None or nominal > state.decided_until or not state.version:
         return False
     segment = ledger.look_up(state, nominal)
-    return segment is None or segment.decision == ledger.CREATED
+    if segment is None:
+        return nominal < seconds(context.now) - context.history_seconds
+    return segment.decision == ledger.CREATED
 
 
 def _nominal(last: str) -> int | None:

@@ -271,3 +271,9 @@ def _skip_text(fact: OccurrenceSkipped) -> str:
     if fact.nominal_time is None:
         return f"({fact.local_time}) {fact.reason.value}"
     return f"{clock(fact.nominal_time)} {fact.reason.value}"
+
+
+def text_of(instant: datetime | None) -> str:
+    """As answers write it."""
+    assert instant is not None
+    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,5 +1,7 @@
 """Occurrences that meet runs which are still active."""
 
+from typing import Any
+
 import pytest
 
 from schemas.facts import Cause, OccurrenceDeferred, OccurrenceSkipped, RunCreated
@@ -7,7 +9,7 @@ from schemas.scheduling import OutcomeHeld, RunSettled
 from tests.scheduler.harness import Shell, at, definition
 
 
-def minutely(policy: str, **more: object) -> Shell:
+def minutely(policy: str, **more: Any) -> Shell:
     """Every minute, from 10:00:10; run 10:01 is active at 10:01:30."""
     shell = Shell("2024-01-01T10:00:10")
     overlap = {"policy": policy, "limit": more.pop("limit", 1)}

@@ -1,0 +1,185 @@
+"""Records that come in: which are for whom, and what is said about one that cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from runtime.machine import PARTITION
+from runtime.record import Record
+from scheduler.partition import CatalogRead
+from schemas import codec, topics
+from schemas.commands import Command, SchedulePut
+from schemas.facts import CatalogEntry, CommandRejected, Position
+from schemas.faults import Refused
+from schemas.internal import CommandAnswered
+from schemas.scheduling import SCHEDULER_INTERNALS, RunSettled
+from tests.scheduler.harness import Shell, at, definition
+
+NOW = at("2024-01-01T10:00:00")
+DATA = {"tenant": "acme", "name": "s", "definition": definition()}
+EVENT = {"specversion": "1.0", "id": "7", "source": "upstream", "type": "tidewheel.schedule.put.v1", "data": DATA}
+
+
+def record(value: Any, *, topic: str = topics.SCHEDULE_CHANGES, **headers: str) -> Record:
+    raw = value if isinstance(value, bytes) else orjson.dumps(value)
+    pairs = tuple((name.replace("_", "-"), text.encode()) for name, text in headers.items())
+    return Record(topic, 0, 42, b"k", raw, pairs, NOW)
+
+
+def refused(value: Any, shell: Shell | None = None, **headers: str) -> list[Any]:
+    """What a refused record leaves."""
+    shell = shell or Shell("2024-01-01T10:00:00")
+    poison = record(value, **headers)
+    with pytest.raises(Refused) as refusal:
+        shell.core.read(poison)
+    return list(shell.core.refuse(poison, refusal.value.faults, shell.moment))
+
+
+def test_a_command_is_read_with_where_and_when_it_stood():
+    read = Shell().core.read(record(EVENT, tw_reply_to="5"))
+    assert read is not None
+    key, command = read
+    assert key == b"s/acme/s"
+    assert isinstance(command, Command)
+    assert isinstance(command.request, SchedulePut)
+    assert (command.id, command.source, command.reply_to) == ("7", "upstream", 5)
+    assert (command.position, command.appended_at) == (
+        Position(topic=topics.SCHEDULE_CHANGES, partition=0, offset=42),
+        NOW,
+    )
+
+
+@pytest.mark.parametrize("text", ["16", "-1", "x", "", "99999999999", "²"])
+def test_an_address_that_is_none_is_no_address(text):
+    read = Shell().core.read(record(EVENT, tw_reply_to=text))
+    assert read is not None
+    assert read[1].reply_to is None
+
+
+def test_a_command_in_binary_mode_is_read_alike():
+    headers = {"ce_specversion": "1.0", "ce_id": "7", "ce_source": "upstream", "ce_type": "tidewheel.schedule.put.v1"}
+    poison = Record(
+        topics.SCHEDULE_CHANGES, 0, 1, None, orjson.dumps(DATA), tuple((k, v.encode()) for k, v in headers.items()), NOW
+    )
+    read = Shell().core.read(poison)
+    assert read is not None
+    assert read[0] == b"s/acme/s"
+
+
+def test_a_command_about_a_job_has_the_jobs_key():
+    data = {"tenant": "acme", "name": "j", "definition": {"target": {"type": "task", "name": "t"}}}
+    read = Shell().core.read(record(EVENT | {"type": "tidewheel.job.put.v1", "data": data}))
+    assert read is not None
+    assert read[0] == b"j/acme/j"
+
+
+def test_an_outcome_comes_with_when_it_was_published():
+    shell = Shell("2024-01-01T09:59:30")
+    shell.put()
+    shell.until("2024-01-01T10:00:00")
+    before = len(shell.facts)
+    shell.finish(shell.last_run())
+    (settled,) = shell.facts[before:]
+    assert isinstance(settled, RunSettled)
+    assert settled.appended_at == NOW
+
+
+def test_a_catalog_record_is_an_input_of_the_partition():
+    entry = CatalogEntry(kind="job", tenant="acme", name="j", version=1, changed_at=NOW, definition={})
+    _, value = codec.encode(entry, source="x", time=NOW)
+    assert Shell().core.read(record(value, topic=topics.CATALOG)) == (PARTITION, CatalogRead(entry=entry, offset=42))
+
+
+def test_a_tombstone_of_the_catalog_says_nothing_new():
+    assert Shell().core.read(Record(topics.CATALOG, 0, 1, b"k", None, (), NOW)) is None
+
+
+# --- refusals -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b"\xff\xfe", "not_json"),
+        (b"[1, 2]", "not_an_event"),
+        (b"", "not_json"),
+        (orjson.dumps(EVENT | {"specversion": "0.3"}), "not_an_event"),
+        (orjson.dumps(EVENT | {"type": "tidewheel.schedule.explode.v1"}), "unknown_type"),
+        (orjson.dumps(EVENT | {"type": "tidewheel.backfill.start.v1"}), "not_supported"),
+        (orjson.dumps(EVENT | {"data": {"tenant": "acme"}}), "invalid"),
+        (orjson.dumps(EVENT | {"data": [1]}), "invalid"),
+        (orjson.dumps(EVENT | {"data": DATA | {"tenant": "_"}}), "invalid"),
+        (orjson.dumps(EVENT | {"data": DATA | {"name": "a/b"}}), "invalid"),
+        (orjson.dumps(EVENT | {"subject": "other/s"}), "wrong_subject"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_rejected_with_its_place_and_a_reason(value, reason):
+    (fact,) = refused(value)
+    assert isinstance(fact, CommandRejected)
+    assert fact.reason == reason
+    assert fact.position == Position(topic=topics.SCHEDULE_CHANGES, partition=0, offset=42)
+    assert fact.faults
+    assert fact.rejected_at == NOW
+
+
+def test_the_head_of_an_unreadable_record_is_kept_and_no_more():
+    (fact,) = refused(b"\xff" * 5000)
+    assert (fact.tenant, fact.name) == ("_", "_")
+    assert len(fact.raw) == 1368  # 1,024 bytes in base64
+
+
+def test_a_rejection_names_what_the_record_named():
+    (fact,) = refused(EVENT | {"type": "tidewheel.schedule.explode.v1"})
+    assert (fact.tenant, fact.name, fact.command_id, fact.source) == ("acme", "s", "7", "upstream")
+    assert fact.raw is None
+
+
+def test_whoever_waits_for_an_answer_hears_of_the_refusal():
+    _, answer = refused(EVENT | {"type": "tidewheel.schedule.explode.v1"}, tw_reply_to="3")
+    assert isinstance(answer, CommandAnswered)
+    assert (answer.command_id, answer.reply_to, answer.status) == ("7", 3, 400)
+    assert answer.body == {"tenant": "acme", "name": "s", "reason": "unknown_type"}
+
+
+def test_a_record_in_a_foreign_partition_is_told_the_right_one():
+    layout = topics.Layout(schedule=4, shard=1)
+    wrong = Shell("2024-01-01T10:00:00", layout=layout, number=0)
+    (fact,) = refused(EVENT, wrong)
+    assert fact.reason == "wrong_partition"
+    assert fact.faults[0].message == "acme/s belongs to partition 2, this is 0"
+    right = Shell("2024-01-01T10:00:00", layout=layout, number=2)
+    assert right.core.read(record(EVENT)) is not None
+
+
+def test_a_poison_record_costs_itself():
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put()
+    shell.record(topics.SCHEDULE_CHANGES, b"\xff\xfe")
+    shell.until("2024-01-01T10:01:00")
+    assert shell.created() == ["10:01"]
+    assert [type(fact) for fact in shell.to(topics.REJECTIONS)] == [CommandRejected]
+
+
+def test_every_fact_of_the_core_can_be_published_or_is_its_own(shell_of_many_facts: Shell):
+    published = {type(output.fact) for output in shell_of_many_facts.outputs}
+    assert {type(fact) for fact in shell_of_many_facts.facts} - published <= set(SCHEDULER_INTERNALS)
+
+
+@pytest.fixture
+def shell_of_many_facts() -> Shell:
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put()
+    shell.until("2024-01-01T10:02:30")
+    shell.sleep_until("2024-01-01T12:00:00")
+    shell.send("ScheduleTrigger")
+    shell.settle()
+    shell.send("SchedulePause")
+    shell.finish("s.20240101T100100Z")
+    shell.put(body=definition("0 0 * * *"))
+    shell.until("2024-02-20T12:00:00")
+    shell.send("ScheduleDelete", runs="cancel")
+    shell.settle()
+    return shell
