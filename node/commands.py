@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -57,6 +58,7 @@ def _run(node: Node, telemetry: Telemetry, settings: Settings, *, shows_demo: bo
     console = Console(soft_wrap=True)
     try:
         node.start()
+        _collect_rarely()
         telemetry.info(Event.NODE_READY, url=node.url, data=str(settings.data))
         console.print(f"Tidewheel is ready at [bold]{node.url}[/]   (Ctrl-C ends it)", highlight=False)
         if shows_demo:
@@ -68,6 +70,15 @@ def _run(node: Node, telemetry: Telemetry, settings: Settings, *, shows_demo: bo
         telemetry.info(Event.NODE_STOPPING)
         node.stop()
     console.print("Stopped. Nothing is lost: the next start goes on from here.")
+
+
+def _collect_rarely() -> None:
+    """Nearly all garbage here is freed by reference counts: walking tens of thousands of live records for the rest,
+    hundreds of times a second, took a tenth of the time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _show_demo(node: Node, console: Console, told: threading.Event) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from node.roles import DISPATCHER, SCHEDULER
 from dispatcher.core import DispatcherCore
+from node.roles import DISPATCHER, SCHEDULER
 from runtime.log import Log, Reader
 from runtime.partition import Partition
 from runtime.processor import Limits, Processor, World
@@ -28,6 +28,7 @@ from schemas.facts import ErrorInfo, Fact
 from schemas.internal import FinishedLease, HandOut, WorkerReport
 from simulation.clock import ManualClock
 
+LAYOUT = topics.Layout(schedule=2, shard=2)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Task = Callable[[HandOut], FinishedLease | None]  # None: it goes on
 
@@ -104,7 +105,7 @@ class Line:
     """All partitions of both roles over one log. `settle` runs whatever can run without time passing."""
 
     def __init__(
-        self, log: Log, clock: ManualClock, *, layout: topics.Layout = topics.Layout(schedule=2, shard=2),
+        self, log: Log, clock: ManualClock, *, layout: topics.Layout = LAYOUT,
         limits: Limits | None = None,
     ) -> None:  # fmt: skip
         self.log, self.clock, self.layout = log, clock, layout

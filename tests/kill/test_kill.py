@@ -43,7 +43,8 @@ def put_every_second(server: Server, number: int) -> None:
 def nothing_is_open(server: Server) -> bool:
     answer = server.http.get("/v1/runs", params={"state": "open", "limit": 1})
     assert answer.status_code == 200, answer.text
-    return answer.json()["runs"] == []
+    runs: list[object] = answer.json()["runs"]
+    return not runs
 
 
 @pytest.mark.timeout(300)

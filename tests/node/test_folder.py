@@ -28,7 +28,7 @@ def test_partition_counts_are_written_down_once(tmp_path: Path) -> None:
     folder = DataFolder.hold(tmp_path / "data")
     folder.check_layout(Layout(schedule=4, shard=4))
     folder.check_layout(Layout(schedule=4, shard=4))
-    with pytest.raises(FolderRefused, match="partitions: .* made with 4 partitions, not 8; set partitions to 4"):
+    with pytest.raises(FolderRefused, match=r"partitions: .* made with 4 partitions, not 8; set partitions to 4"):
         folder.check_layout(Layout(schedule=8, shard=8))
     folder.release()
 

@@ -42,7 +42,7 @@ def test_a_wrong_value_is_refused_by_name(flags: dict[str, object], named: str) 
 def test_an_unknown_name_in_the_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tidewheel.toml"
     file.write_text("prot = 1\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match="^prot: "):
+    with pytest.raises(SettingsError, match=r"^prot: "):
         read(file, {})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -83,11 +84,16 @@ def test_any_order_of_calls_from_any_threads_ends_stopped(seed: int) -> None:
     chance = random.Random(seed)
     service = ThreadService("stressed", working)
     errors: list[BaseException] = []
+    steps: dict[str, Callable[[], object]] = {
+        "start": service.start,
+        "ready": lambda: service.ready(0),
+        "stop": lambda: service.stop(SOON),
+    }
 
     def call(calls: list[str]) -> None:
         try:
             for name in calls:
-                {"start": service.start, "ready": lambda: service.ready(0), "stop": lambda: service.stop(SOON)}[name]()
+                steps[name]()
         except BaseException as error:  # noqa: BLE001 -- handed to the assertion below
             errors.append(error)
 

@@ -76,7 +76,12 @@ class ToyCore:
         if isinstance(input_, Reached):
             return []
         self.decided.append((state.name, input_, moment))
-        common = {"tenant": "t", "schedule": state.name, "effective_at": moment.now, "accepted_at": moment.now}
+        common: dict[str, Any] = {
+            "tenant": "t",
+            "schedule": state.name,
+            "effective_at": moment.now,
+            "accepted_at": moment.now,
+        }
         if isinstance(input_, Woken):
             return [SchedulePaused(version=state.woken + 1, **common)]
         note = "" if input_.wake_at is None else input_.wake_at.isoformat()
