@@ -56,9 +56,9 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
         title="Tidewheel", version=document.VERSION, description=DESCRIPTION, docs_url=None, redoc_url=None,
         lifespan=lifespan, generate_unique_id_function=_operation_id, responses=document.PROBLEM,
     )  # fmt: skip
+    app.include_router(WorkerRoutes(services).router())  # first: routes are tried in order, and workers ask most
     for routes in (ScheduleRoutes, RunRoutes, JobRoutes, PreviewRoutes, CommandRoutes, LogRoutes, HealthRoutes):
         app.include_router(routes(services, reads).router())
-    app.include_router(WorkerRoutes(services).router())
     app.include_router(later.router())
     PageRoutes(services, reads).mount(app)
     app.openapi = lambda: document.of(app)  # type: ignore[method-assign]  # FastAPI's own way

@@ -30,8 +30,7 @@ class HandedOut:
     lease: str
     data: dict[str, Any]
     json: bytes
-    given_at: float | None = None
-    claim_id: str = ""
+    given_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -39,7 +38,8 @@ class Mailbox:
     """One incarnation's post. Touched by the event loop only."""
 
     heard_at: float
-    handouts: dict[int, HandedOut] = field(default_factory=dict)
+    fresh: dict[int, HandedOut] = field(default_factory=dict)  # by offset: never given
+    given: dict[int, HandedOut] = field(default_factory=dict)  # and not read yet; those given first stand first
     cancelled: dict[str, None] = field(default_factory=dict)
     lost: dict[str, None] = field(default_factory=dict)
     incarnation_ended: bool = False
@@ -47,13 +47,15 @@ class Mailbox:
     number: int = 0
     last: WorkerReport | None = None  # the newest report as it was passed on
     last_claim: str = ""
+    claimed: tuple[int, ...] = ()  # what the last claim was given
     waiting: asyncio.Event | None = None
     silence: asyncio.TimerHandle | None = None
 
     def put(self, handout: HandedOut) -> None:
         """A hand-out came; one that is known is an echo."""
-        if handout.offset not in self.handouts and len(self.handouts) < UNREAD_MAX:
-            self.handouts[handout.offset] = handout
+        known = handout.offset in self.fresh or handout.offset in self.given
+        if not known and len(self.fresh) + len(self.given) < UNREAD_MAX:
+            self.fresh[handout.offset] = handout
             self._wake()
 
     def notice(self, notice: dict[str, Any]) -> None:
@@ -69,36 +71,48 @@ class Mailbox:
 
     def acknowledge(self, read_up_to: int) -> None:
         """The worker has read all hand-outs up to this one."""
-        for offset in [offset for offset in self.handouts if offset <= read_up_to]:
-            del self.handouts[offset]
+        for handouts in (self.given, self.fresh):
+            for offset in [offset for offset in handouts if offset <= read_up_to]:
+                del handouts[offset]
 
-    def due(self, now: float, claim_id: str) -> list[HandedOut]:
-        """What the worker must be given now, in order."""
-        found = [
-            handout
-            for handout in self.handouts.values()
-            if handout.given_at is None
-            or now - handout.given_at > RESEND_SECONDS
-            or (claim_id and handout.claim_id == claim_id)
-        ]
-        return sorted(found, key=lambda handout: handout.offset)
+    def begin_claim(self, claim_id: str) -> bool:
+        """Whether this claim is a new one. A repeated one shall have again what it was given."""
+        if not claim_id or claim_id != self.last_claim:
+            return True
+        for offset in self.claimed:
+            if offset in self.given:
+                self.fresh[offset] = self.given.pop(offset)
+        return False
 
-    def has_post(self, now: float, claim_id: str) -> bool:
+    def has_post(self, now: float) -> bool:
         """Whether there is anything to answer."""
-        return bool(self.lost or self.cancelled or self.incarnation_ended or self.due(now, claim_id))
+        return bool(self.fresh or self.lost or self.cancelled or self.incarnation_ended) or self._is_overdue(now)
 
-    def take(self, now: float, claim_id: str, *, handouts: bool) -> Post:
+    def take(self, now: float, *, handouts: bool) -> Post:
         """What there is to answer; notices are given once, hand-outs until they are read."""
-        due = self.due(now, claim_id) if handouts else []
-        for handout in due:
-            handout.given_at, handout.claim_id = now, claim_id
         post = Post(
-            handouts=due, cancelled=list(self.cancelled), lost=list(self.lost),
+            handouts=self._give(now) if handouts else [], cancelled=list(self.cancelled), lost=list(self.lost),
             incarnation_ended=self.incarnation_ended, ended_by=self.ended_by,
         )  # fmt: skip
         self.cancelled.clear()
         self.lost.clear()
         return post
+
+    def _give(self, now: float) -> list[HandedOut]:
+        while self._is_overdue(now):
+            offset, handout = next(iter(self.given.items()))
+            del self.given[offset]
+            self.fresh[offset] = handout
+        found = sorted(self.fresh.values(), key=lambda handout: handout.offset)
+        for handout in found:
+            handout.given_at = now
+            self.given[handout.offset] = handout
+        self.fresh.clear()
+        return found
+
+    def _is_overdue(self, now: float) -> bool:
+        """Whether something was given so long ago that its answer must have been lost."""
+        return bool(self.given) and now - next(iter(self.given.values())).given_at > RESEND_SECONDS
 
     def _wake(self) -> None:
         if self.waiting is not None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from api.mailbox import NOTHING, RESEND_SECONDS, HandedOut, Mailbox, Post
-from api.problems import overloaded
+from api.problems import Problem, overloaded
 from runtime.record import Outgoing, Record
 from schemas import codec, identity, topics
 from schemas.internal import HandOut, LeaseNotice, WorkerReport
@@ -67,12 +67,15 @@ class WorkerRelay:
         await self.follow(fact.queue)
         box = self._heard(fact)
         box.acknowledge(fact.read_up_to)
-        if not fact.claim_id or fact.claim_id != box.last_claim:
+        if box.begin_claim(fact.claim_id):
             await self._pass_on(box, fact)
-        if wait > 0 and not await self._wait(box, fact.claim_id, wait, gone):
+        if wait > 0 and not await self._wait(box, wait, gone):
             return NOTHING
         self._expect_more(box)
-        return box.take(_time(), fact.claim_id, handouts=fetch)
+        post = box.take(_time(), handouts=fetch)
+        if fact.claim_id:
+            box.last_claim, box.claimed = fact.claim_id, tuple(handout.offset for handout in post.handouts)
+        return post
 
     async def follow(self, queue: str) -> None:
         """Return once the queue exists and this node's inbox of it is read."""
@@ -97,7 +100,6 @@ class WorkerRelay:
         if number >= box.number:
             box.number, box.last = number, fact
         await self._append(replace(fact, number=number))
-        box.last_claim = fact.claim_id or box.last_claim
 
     async def _close_slots(self, box: Mailbox) -> None:
         """Nobody fetches what would be handed out now."""
@@ -116,7 +118,7 @@ class WorkerRelay:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    async def _wait(self, box: Mailbox, claim_id: str, seconds: float, gone: Gone | None) -> bool:
+    async def _wait(self, box: Mailbox, seconds: float, gone: Gone | None) -> bool:
         """Until there is post or the time is up. False when another wait of this worker has taken over."""
         if box.waiting is not None:
             box.waiting.set()
@@ -124,9 +126,9 @@ class WorkerRelay:
         leaving = asyncio.ensure_future(gone()) if gone is not None else None
         until = _time() + seconds
         try:
-            while box.waiting is mine and not box.has_post(_time(), claim_id) and _time() < until:
+            while box.waiting is mine and not box.has_post(_time()) and _time() < until:
                 mine.clear()
-                await _either(mine, leaving, min(until - _time(), RESEND_SECONDS if box.handouts else seconds))
+                await _either(mine, leaving, min(until - _time(), RESEND_SECONDS if box.given else seconds))
             return box.waiting is mine
         finally:
             if leaving is not None:
@@ -173,11 +175,14 @@ class WorkerRelay:
                 continue
             document = orjson.loads(record.value)
             data = document["data"]
+            try:
+                box = self._box(data["incarnation"])
+            except Problem:  # No room for workers that were never heard of here: their leases end by themselves.
+                continue
             if document["type"] == HandOut.TYPE:
-                handout = HandedOut(data["offset"], data["lease"], data, _data_json(record.value, data))
-                self._box(data["incarnation"]).put(handout)
+                box.put(HandedOut(data["offset"], data["lease"], data, _data_json(record.value, data)))
             elif document["type"] == LeaseNotice.TYPE:
-                self._box(data["incarnation"]).notice(data)
+                box.notice(data)
 
     def _sweep(self) -> None:
         now = _time()
