@@ -20,6 +20,11 @@ def faults(found: Sequence[Fault]) -> tuple[Fault, ...]:
     return (*shown, Fault(pointer="", code="more", message=message, remedy="mend these first"))
 
 
+def detail(found: Sequence[Fault]) -> str:
+    """All of it in one sentence, for those who show only one."""
+    return text(found[0].message) if len(found) == 1 else f"{len(found)} faults"
+
+
 def warnings(found: Sequence[str]) -> tuple[str, ...]:
     """The first ones, and how many more there are."""
     shown = tuple(text(warning) for warning in found[:WARNINGS_MAX])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from runtime.machine import Reached
 from scheduler import keys
@@ -11,10 +11,19 @@ from scheduler.context import Context
 from scheduler.plan import AdoptedJob
 from scheduler.state import PartitionState, Recovery
 from schemas import codec
-from schemas.facts import CatalogAdopted, CatalogEntry, Fact, RecoveryFinished, RecoveryStarted, TzAdopted
+from schemas.facts import (
+    CatalogAdopted,
+    CatalogEntry,
+    Fact,
+    HistoryTrimmed,
+    RecoveryFinished,
+    RecoveryStarted,
+    TzAdopted,
+)
 from schemas.frozen import frozen
 
 ROLE = "scheduler"
+TRIMMED_EVERY = timedelta(days=1)
 
 
 class TzVersionTooOld(Exception):
@@ -50,14 +59,26 @@ def check_tz(state: PartitionState, partition: int, version: str) -> PartitionSt
 
 
 def reached(state: PartitionState, input_: Reached, context: Context) -> tuple[Fact, ...]:
-    """The recovery is over when everything up to its end is decided."""
+    """What follows when everything up to an instant is decided."""
+    return (*_recovered(state, input_.until, context), *_trimmed(state, input_.until, context))
+
+
+def _recovered(state: PartitionState, until: datetime, context: Context) -> tuple[Fact, ...]:
     recovery = state.recovery
-    if recovery is None or input_.until < recovery.to:
+    if recovery is None or until < recovery.to:
         return ()
     fact = RecoveryFinished(
         role=ROLE, partition=context.partition, from_=recovery.from_, to=recovery.to, finished_at=context.now
     )
     return (fact,)
+
+
+def _trimmed(state: PartitionState, until: datetime, context: Context) -> tuple[Fact, ...]:
+    """Once a day: how far back the decisions of this partition can still be read."""
+    kept_from = until - timedelta(seconds=context.history_seconds)
+    if state.history_from is None or kept_from - state.history_from < TRIMMED_EVERY:
+        return ()
+    return (HistoryTrimmed(role=ROLE, partition=context.partition, until=kept_from),)
 
 
 def adopt(state: PartitionState, input_: CatalogRead, context: Context) -> tuple[Fact, ...]:
@@ -78,7 +99,9 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
         case RecoveryFinished():
             return replace(state, recovery=None)
         case TzAdopted():
-            return replace(state, tz_version=fact.version)
+            return replace(state, tz_version=fact.version, history_from=state.history_from or fact.adopted_at)
+        case HistoryTrimmed():
+            return replace(state, history_from=fact.until)
         case CatalogAdopted():
             for entry in fact.entries:
                 _adopt_row(state, entry)

@@ -73,7 +73,7 @@ def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[
     reply_to = _reply_to(record)
     if reply_to is None or envelope is None:
         return (rejected,)
-    body = {"tenant": tenant, "name": name, "reason": reason}
+    body = {"tenant": tenant, "name": name, "reason": reason, "detail": bounds.detail(faults)}
     status = STATUS.get(reason, INVALID)
     answered = CommandAnswered(command_id=envelope.id, reply_to=reply_to, status=status, body=body, faults=shown)
     return (rejected, answered)

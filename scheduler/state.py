@@ -168,12 +168,13 @@ class Recovery:
 
 @frozen
 class PartitionState:
-    """What all keys of a partition share. Adopted jobs are its rows."""
+    """What all keys of a partition share. Adopted jobs are its rows; decisions before `history_from` are not kept."""
 
     rows: Rows = field(default=None, metadata={"wire": False}, compare=False, repr=False)  # type: ignore[assignment]
     tz_version: str = ""
     catalog_offset: int = -1
     recovery: Recovery | None = None
+    history_from: datetime | None = None
 
 
 State = ScheduleState | JobState | PartitionState

@@ -107,7 +107,8 @@ def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fa
         command_type=command.type,
         source=command.source,
     )
-    body = {"tenant": command.tenant, "name": command.name, "reason": verdict.reason, **verdict.body}
+    said = {"reason": verdict.reason, "detail": bounds.detail(verdict.faults)}
+    body = {"tenant": command.tenant, "name": command.name, **said, **verdict.body}
     # Something that is gone already stays gone: an older word of its source must not bring it back.
     ordered = command.request.source_version if verdict.reason == "not_found" else None
     return (fact, *_conclude(command, context, verdict.status, body, faults, ordered))

@@ -65,9 +65,9 @@ def test_a_command_never_takes_effect_before_the_command_before_it():
     shell = Shell("2024-01-01T10:00:10")
     shell.put(body=definition("0 0 1 1 *"))
     shell.sleep_until("2024-01-01T12:00:00")
-    shell.send("SchedulePause", published="2024-01-01T11:00:00")
+    shell.send("SchedulePause", published="2024-01-01T11:00:00.700")
     shell.send("ScheduleResume", published="2024-01-01T10:30:00")
-    assert shell.all(ScheduleResumed)[0].effective_at == at("2024-01-01T11:00:00")
+    assert shell.all(ScheduleResumed)[0].effective_at == at("2024-01-01T11:00:00.700")
 
 
 def test_a_command_from_the_future_takes_effect_now():

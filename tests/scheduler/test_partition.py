@@ -13,6 +13,7 @@ from schemas import topics
 from schemas.facts import (
     CatalogAdopted,
     CatalogEntry,
+    HistoryTrimmed,
     OccurrenceSkipped,
     RecoveryFinished,
     RecoveryStarted,
@@ -56,6 +57,17 @@ def test_a_process_with_an_older_database_must_not_decide_here():
     shell.settle()
     with pytest.raises(TzVersionTooOld, match="install tzdata 2026f or newer"):
         SchedulerCore(ONE, 0, "2026a").load(PARTITION, shell.rows[PARTITION])
+
+
+def test_once_a_day_a_partition_says_how_far_back_its_decisions_can_be_read():
+    shell = Shell("2024-01-01T00:00:00")
+    shell.put(body=definition("0 */6 * * *", **ANY))
+    shell.until("2024-02-03T00:00:00")
+    assert [fact.until for fact in shell.all(HistoryTrimmed)] == [
+        at("2024-01-02T00:00:00"),
+        at("2024-01-03T00:00:00"),
+        at("2024-01-04T00:00:00"),
+    ]
 
 
 # --- the catalog --------------------------------------------------------------------------------------------------
@@ -213,6 +225,23 @@ def test_the_latest_is_looked_for_across_versions():
         (1, 3),
         (2, 1),
     ]
+
+
+def test_what_is_late_is_not_skipped_with_what_is_missed():
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put(body=definition(grace="PT3M", **ANY))
+    shell.sleep_until("2024-01-01T11:00:30")
+    shell.settle()
+    assert shell.skipped() == ["10:01..10:57 x57 catch_up"]
+    assert shell.created() == ["10:58@11:00:30", "10:59@11:00:30", "11:00@11:00:30"]
+
+
+def test_a_window_is_exact_to_the_millisecond():
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put(body=definition(catch_up={"policy": "all", "window": "PT5M"}, **ANY))
+    shell.sleep_until("2024-01-01T11:00:00.500")
+    shell.settle()
+    assert shell.skipped() == ["10:01..10:55 x55 catch_up"]
 
 
 def test_a_week_of_seconds_that_nobody_wants_back_costs_a_record_a_day():

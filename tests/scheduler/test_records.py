@@ -141,7 +141,12 @@ def test_whoever_waits_for_an_answer_hears_of_the_refusal():
     _, answer = refused(EVENT | {"type": "tidewheel.schedule.explode.v1"}, tw_reply_to="3")
     assert isinstance(answer, CommandAnswered)
     assert (answer.command_id, answer.reply_to, answer.status) == ("7", 3, 400)
-    assert answer.body == {"tenant": "acme", "name": "s", "reason": "unknown_type"}
+    assert answer.body == {
+        "tenant": "acme",
+        "name": "s",
+        "reason": "unknown_type",
+        "detail": "unknown command type 'tidewheel.schedule.explode.v1'",
+    }
 
 
 def test_a_record_in_a_foreign_partition_is_told_the_right_one():
