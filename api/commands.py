@@ -32,7 +32,11 @@ class CommandRoutes:
         return router
 
     async def get(self, request: Request, command_id: str) -> Response:
-        answered = await self._reads.ask(request, self._services.reader.command, ALL, command_id, SOURCE)
+        command = self._services.reader.command
+        answered = await self._reads.ask(request, command, ALL, command_id, SOURCE)
+        if answered.value is None:  # Perhaps it was decided just now.
+            await self._reads.catch_up()
+            answered = await self._reads.ask(request, command, ALL, command_id, SOURCE)
         if answered.value is not None:
             return answered.json(views.command(answered.value))
         if self._services.commander.waits_for(command_id):

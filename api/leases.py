@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 WORKERS_MAX = 10_000
 CLAIMS_REMEMBERED = 16  # of one worker: repeats come within seconds
+COMPLETED_REMEMBERED = 10_000  # of all workers: repeats come within seconds
 FORGOTTEN_SECONDS = 3_600.0  # without a word; the leases themselves end much earlier
 LEASE_SECONDS_UNKNOWN = 30.0  # of a lease that another node gave: the default of jobs
 
@@ -64,6 +65,7 @@ class SimpleLeases:
         self._relay = relay
         self._books: dict[tuple[str, str], Books] = {}
         self._owners: dict[str, Books] = {}  # by lease
+        self._completed: dict[str, None] = {}
 
     async def claim(
         self, *, queue: str, worker: str, tasks: Sequence[str], slots: int, wait: float, claim_id: str,
@@ -105,7 +107,7 @@ class SimpleLeases:
         by_queue: dict[str, list[str]] = {}
         for lease in leases:
             queue = queue_of(lease)
-            if queue is None:
+            if queue is None or lease in self._completed:
                 unknown.append(lease)
             else:
                 by_queue.setdefault(queue, []).append(lease)
@@ -124,7 +126,9 @@ class SimpleLeases:
         return {"cancelled": cancelled, "lost": lost, "unknown": unknown}
 
     async def complete(self, lease: str, finished: FinishedLease, worker: str | None) -> None:
-        """Be done with a lease."""
+        """Be done with a lease; again, when the first answer got lost."""
+        if lease in self._completed:
+            return
         books = self._owners.get(lease)
         queue = queue_of(lease)
         if books is None and worker is not None and queue is not None:
@@ -134,6 +138,9 @@ class SimpleLeases:
             raise Problem(404, "unknown_lease", detail)
         self._drop(books, lease)
         await self._report(books, finished=[finished])
+        self._completed[lease] = None
+        if len(self._completed) > COMPLETED_REMEMBERED:
+            del self._completed[next(iter(self._completed))]
 
     # --- books ----------------------------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ class Reads:
     async def ask(self, request: Request, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Answered[T]:
         """The answer to a question, not older than the request wants it, if two seconds are enough for that."""
         if AT_LEAST in request.headers:
-            await self._catch_up()
+            await self.catch_up()
         as_of = self._services.progress.as_of
         return Answered(await self.off_loop(question, *args, **kwargs), as_of)
 
@@ -52,7 +52,7 @@ class Reads:
         """Let the threads end."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _catch_up(self) -> None:
+    async def catch_up(self) -> None:
         """Wait until the rows follow the log to where it ends now: whatever was answered before stands before that."""
         progress = self._services.progress
         targets = await self.off_loop(self._ends)

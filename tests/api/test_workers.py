@@ -298,6 +298,17 @@ async def test_a_completed_lease_is_reported_and_no_longer_held(house):
     assert last.held == (lease(5),)
 
 
+async def test_a_completion_may_be_repeated_when_its_answer_got_lost(house):
+    await claimed(house, 4)
+    done = {"outcome": "succeeded"}
+    first = await house.http.post(f"/v1/leases/{lease(4)}:complete", json=done)
+    again = await house.http.post(f"/v1/leases/{lease(4)}:complete", json=done)
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert sum(len(fact.finished) for fact in house.reports()) == 1
+    beat = await house.http.post("/v1/leases:heartbeat", json={"worker": "perl-1", "leases": [lease(4)]})
+    assert beat.json()["unknown"] == [lease(4)]
+
+
 async def test_a_lease_that_this_node_did_not_give_can_be_completed_with_its_workers_name(house):
     done = {"outcome": "succeeded"}
     assert (await house.http.post(f"/v1/leases/{lease(8)}:complete", json=done)).status_code == 404

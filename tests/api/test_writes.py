@@ -126,6 +126,11 @@ async def test_a_command_that_still_waits_is_pending(house):
     assert (await waiting).status_code == 200
 
 
+async def test_a_command_that_was_decided_just_now_is_not_unknown(house):
+    house.log.append([record(created("report", 60, command_id="k-5"))])
+    assert (await house.http.get("/v1/commands/k-5")).json()["state"] == "accepted"
+
+
 async def test_the_outcome_of_a_command_can_be_asked_for_later(house):
     run = created("report", 60, command_id="k-3")
     refusal = CommandRejected(
