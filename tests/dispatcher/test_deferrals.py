@@ -94,6 +94,15 @@ def test_a_run_that_is_over_is_not_spoken_of():
     assert only(bench.at(5), RunDeferred).run_id == "nightly.2"
 
 
+def test_what_was_said_of_earlier_runs_is_not_said_of_later_ones():
+    bench = Bench()
+    bench.give(run(1))
+    bench.give(cancel("nightly.1"))
+    WorkerSim(bench, tasks=["other"]).report()
+    bench.give(run(2))
+    assert only(bench.at(5), RunDeferred).reason is RunDeferReason.NO_TASK
+
+
 def test_runs_are_told_in_bounded_steps_until_all_know():
     bench = Bench()
     for number in range(1000):

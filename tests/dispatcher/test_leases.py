@@ -74,6 +74,30 @@ def test_a_lease_ends_only_when_the_evidence_up_to_its_end_has_been_read():
     assert of(bench.at(301), AttemptFinished) == []
 
 
+def test_whatever_else_is_due_no_lease_ends_on_unread_evidence():
+    bench = Bench()
+    worker, other = WorkerSim(bench), WorkerSim(bench, "other")
+    handed_out(bench, worker)
+    other.report(slots=1)
+    bench.read_until = T0 + timedelta(seconds=1)
+    bench.at(300, read=False)
+    # The shard is asked because a run is waiting, and hands it out; the evidence has still not been read.
+    facts = bench.give(run(2))
+    assert only(facts, HandOut).run.run_id == "nightly.2"
+    assert of(facts, AttemptFinished) == []
+
+
+def test_the_key_of_a_lease_taken_back_must_be_right_too():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    hand_out = handed_out(bench, worker)
+    worker.report(slots=0, started=[hand_out], held=[hand_out])
+    bench.at(30)
+    guess = FinishedLease(lease=f"mail.0.0.{'0' * 32}", outcome="succeeded", result="guessed")
+    facts = worker.report(slots=0, finished=[guess])
+    assert of(facts, RunFinished) + of(facts, AttemptDuplicate) == []
+
+
 def test_an_ended_lease_is_said_to_the_worker_at_once_and_again_whenever_it_lists_it():
     bench = Bench()
     worker = WorkerSim(bench)

@@ -134,6 +134,8 @@ def test_a_run_that_comes_and_goes_within_a_batch_leaves_its_outcome_and_nothing
     # The outcome, the ids in order of finishing, the worker and the head.
     assert bench.rows.writes == 4
     assert sorted(row[:2] for row in bench.rows.rows) == [b"d/", b"h", b"t/", b"w/"]
+    bench.save()
+    assert bench.rows.writes == 4
 
 
 def test_a_run_that_waits_is_one_row_and_its_end_is_two():

@@ -242,6 +242,49 @@ def test_a_run_whose_workers_died_of_it_three_times_in_a_row_is_quarantined():
     assert of(facts, HandOut) == []
 
 
+def test_losses_that_are_not_in_a_row_do_not_quarantine():
+    bench = Bench()
+    bench.give(run(1, job=job(retry=retry(max_attempts=9))))
+    for life in range(5):
+        worker = WorkerSim(bench, "w1", incarnation=f"life-{life}")
+        hand_out = only(worker.report(slots=1), HandOut)
+        if life == 2:
+            fail_once(worker, hand_out)
+            bench.later(1)
+            hand_out = bench.all(HandOut)[-1]
+        worker.report(slots=0, started=[hand_out], held=[hand_out])
+    facts = WorkerSim(bench, "w1", incarnation="life-5").report(slots=1)
+    # Two losses, a failure, and three losses: only the last three are in a row.
+    assert [fact.reason for fact in bench.all(RunFinished)] == ["quarantined"]
+    assert only(facts, RunFinished).attempts == 6
+
+
+def test_what_a_worker_gave_back_does_not_count_towards_the_attempts():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1, job=job(retry=retry(max_attempts=2)))), HandOut)
+    facts = worker.report(slots=1, started=[hand_out], finished=[ended(hand_out, "interrupted")])
+    facts = fail_once(worker, only(facts, HandOut))
+    assert only(facts, RunRetryScheduled).attempt == 3
+    facts = fail_once(worker, only(bench.at(1), HandOut))
+    assert only(facts, RunFinished).outcome is Outcome.DEAD_LETTERED
+
+
+def test_the_time_of_an_attempt_runs_from_its_start_however_old_the_report_that_says_so():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1, job=job(timeout=20 * SECOND, lease=timedelta(hours=1)))), HandOut)
+    older, newer = worker.said(slots=0, started=[hand_out]), worker.said(slots=0, held=[hand_out])
+    bench.at(1)
+    bench.give(newer)
+    bench.at(2)
+    bench.give(older)
+    assert of(bench.at(21.999), AttemptFinished) == []
+    assert only(bench.at(22), AttemptFinished).outcome is AttemptOutcome.TIMED_OUT
+
+
 def test_a_result_that_is_too_large_is_replaced_by_a_mark_and_the_run_has_succeeded():
     bench = Bench()
     worker = WorkerSim(bench)

@@ -102,6 +102,28 @@ def test_a_worker_that_holds_a_long_lease_may_be_silent_for_as_long():
     assert only(bench.give(run(9)), HandOut).incarnation == "w1-a"
 
 
+def test_a_worker_whose_long_lease_is_over_has_the_usual_period_again():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    busy(bench, worker, job=job(lease=timedelta(minutes=6), timeout=timedelta(minutes=1)))
+    assert of(bench.at(59), WorkerLapsed) == []
+    facts = bench.at(60)
+    assert only(facts, AttemptFinished).outcome is AttemptOutcome.TIMED_OUT
+    assert only(facts, WorkerLapsed).incarnation == "w1-a"
+
+
+def test_a_slot_that_was_spoken_for_is_free_again_when_the_unread_lease_ends():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report(slots=1)
+    bench.give(run(1))
+    for second in (10, 20):
+        bench.at(second)
+        worker.report(slots=1, read_up_to=-1)
+    assert only(bench.at(30), AttemptFinished).outcome is AttemptOutcome.LEASE_EXPIRED
+    assert only(bench.at(31), HandOut).attempt == 2
+
+
 def test_a_lapsed_worker_is_back_with_its_next_report():
     bench = Bench()
     worker = WorkerSim(bench)
