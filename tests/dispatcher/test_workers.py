@@ -112,6 +112,17 @@ def test_a_worker_whose_long_lease_is_over_has_the_usual_period_again():
     assert only(facts, WorkerLapsed).incarnation == "w1-a"
 
 
+def test_a_worker_that_has_finished_its_long_lease_is_missed_as_soon_as_an_idle_one():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    (hand_out,) = busy(bench, worker, job=job(lease=timedelta(minutes=6)))
+    older, newer = worker.said(slots=1, finished=[succeeded(hand_out)]), worker.said(slots=0, held=[hand_out])
+    bench.give(newer)
+    bench.at(5)
+    assert only(bench.give(older), RunFinished).outcome is Outcome.SUCCEEDED
+    assert only(bench.at(15), WorkerLapsed).incarnation == "w1-a"
+
+
 def test_a_slot_that_was_spoken_for_is_free_again_when_the_unread_lease_ends():
     bench = Bench()
     worker = WorkerSim(bench)
