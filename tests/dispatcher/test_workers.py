@@ -119,6 +119,7 @@ def test_a_worker_that_has_finished_its_long_lease_is_missed_as_soon_as_an_idle_
     older, newer = worker.said(slots=1, finished=[succeeded(hand_out)]), worker.said(slots=0, held=[hand_out])
     bench.give(newer)
     bench.at(5)
+    WorkerSim(bench, "w2").report(slots=0)  # who will be looked at before the long lease would have ended
     assert only(bench.give(older), RunFinished).outcome is Outcome.SUCCEEDED
     assert only(bench.at(15), WorkerLapsed).incarnation == "w1-a"
 
