@@ -28,6 +28,7 @@ class DispatcherCore:
     """Implements `runtime.machine.Core`. A state is a `Shard`, or `Shared` under PARTITION."""
 
     role = "dispatcher"
+    derivation = ""
 
     def __init__(self, layout: Layout, partition: int, *, remembered_for: timedelta = REMEMBERED_FOR) -> None:
         self._layout = layout

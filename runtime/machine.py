@@ -106,9 +106,14 @@ class Rows(Protocol):
 
 
 class Core(Protocol[S]):
-    """A role's decisions. One instance serves one partition; it keeps no state of its own."""
+    """A role's decisions. One instance serves one partition; it keeps no state of its own.
+
+    `derivation` names what wakeups follow from besides states (the tz database, a rule of this version): when a
+    partition is opened under another one than before, the wakeups of all its keys are derived anew.
+    """
 
     role: str
+    derivation: str
 
     def read(self, record: Record) -> tuple[bytes, Any] | None:
         """The key and input of a record; None for one that is not for us; raises `Refused` for a poison record."""

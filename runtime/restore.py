@@ -106,6 +106,7 @@ def restore(log: Log, store: Store, workspace: Workspace, partition: Partition, 
             _apply(log, store, partition, replay, records[-1].offset + 1)
     _apply(log, store, partition, replay, max(start, covered + 1))
     workspace.reindex(replay.touched)
+    workspace.derive_anew()
     telemetry.info(
         Event.PARTITION_RESTORED, records=end - start, keys=len(replay.touched), role=partition.role,
         partition=str(partition.number),

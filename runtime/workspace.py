@@ -7,6 +7,7 @@ Layout of a partition's store (and, for rows, of its changelog):
     e <instant ms> <key>       the same, against the evidence                        |  written in the same batch,
     k <key>                    which w and e entries the key has                    /   never in the changelog
     m                          the checkpoint: up to where the changelog is applied
+    d                          what the wakeups were derived with (`Core.derivation`)
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from runtime.machine import Core
     from runtime.store import Store
 
-ROW, AT, EVIDENCE, KEYED, META = b"r", b"w", b"e", b"k", b"m"
+ROW, AT, EVIDENCE, KEYED, META, DERIVATION = b"r", b"w", b"e", b"k", b"m", b"d"
 STATES_MAX = 20_000  # decoded states kept between batches: some 40 MB, and most due keys of a busy partition
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -194,6 +195,13 @@ class Workspace:
                 self._forget_old_states()
         self._store.apply(index)
         self._floors = {AT: AT, EVIDENCE: EVIDENCE}
+
+    def derive_anew(self) -> None:
+        """Derive every key's wakeup again when they were derived with something else."""
+        wanted = self._core.derivation.encode()
+        if self._store.get(DERIVATION) != wanted:
+            self.reindex({split_row_key(stored)[0] for stored, _ in self._store.scan(ROW, _after(ROW))})
+            self._store.apply({DERIVATION: wanted})
 
     def _rows(self, key: bytes) -> KeyRows:
         return KeyRows(self._store, self._changes, key)

@@ -50,6 +50,7 @@ class SchedulerCore:
         self._layout = layout
         self._partition = partition_number
         self._tz_version = tz_version
+        self.derivation = tz_version  # the next occurrence of a schedule follows from its state and from this
         self._history_seconds = int(retention.history.total_seconds())
         self._routes = Routes(layout)
 

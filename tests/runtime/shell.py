@@ -50,9 +50,9 @@ class Shell:
         processor.open()
         return processor
 
-    def restart(self, *, lose_store: bool = False) -> None:
+    def restart(self, *, lose_store: bool = False, core: ToyCore | None = None) -> None:
         """A new process takes over; the old one is not asked."""
-        self.core = ToyCore()
+        self.core = core or ToyCore()
         if lose_store:
             self.store = MemoryStore()
         self.processor = self.start()

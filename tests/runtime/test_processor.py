@@ -18,7 +18,7 @@ from schemas import codec, topics
 from schemas.facts import ClockHeld, ClockReleased, CommandRejected, SchedulePaused, ScheduleResumed
 from simulation.clock import ManualClock
 from tests.runtime.shell import CHANGELOG, NOON, Shell
-from tests.runtime.toy import Add
+from tests.runtime.toy import Add, ToyCore
 
 if TYPE_CHECKING:
     from schemas.facts import Fact
@@ -137,6 +137,17 @@ def test_a_lost_store_is_rebuilt_from_the_changelog(shell: Shell) -> None:
     shell.restart(lose_store=True)
     assert {key: value for key, value in shell.store.scan(b"", None) if key[:1] in b"rw"} == before
     shell.advance(hours=1)
+    assert wakes(shell.facts()) == [("a", 1)]
+
+
+def test_wakeups_are_derived_anew_when_what_they_follow_from_has_changed(shell: Shell) -> None:
+    """A new tz database moves what is not decided yet, also for keys that nobody touches."""
+    shell.publish(Add(name="a", wake_at=NOON + timedelta(seconds=10)))
+    shell.settle()
+    shell.restart(core=ToyCore(late_by=timedelta(seconds=5)))
+    shell.advance(seconds=14)
+    assert wakes(shell.facts()) == []
+    shell.advance(seconds=1)
     assert wakes(shell.facts()) == [("a", 1)]
 
 

@@ -7,7 +7,7 @@ for a count, `paused` for an answered wakeup.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -52,7 +52,9 @@ class ToyCore:
 
     role = "scheduler"
 
-    def __init__(self) -> None:
+    def __init__(self, late_by: timedelta = timedelta(0)) -> None:
+        self.late_by = late_by  # a rule that wakeups follow from besides states
+        self.derivation = f"late by {late_by}"
         self.decided: list[tuple[str, Any, Moment]] = []
 
     def read(self, record: Record) -> tuple[bytes, Any] | None:
@@ -102,7 +104,7 @@ class ToyCore:
         return state
 
     def wakeup(self, state: Count) -> Wakeup:
-        return Wakeup(at=state.wake_at, on_evidence_at=state.evidence_at)
+        return Wakeup(at=state.wake_at and state.wake_at + self.late_by, on_evidence_at=state.evidence_at)
 
     def route(self, state: Count, fact: Fact) -> Sequence[Output]:
         topic = topics.REJECTIONS if isinstance(fact, CommandRejected) else topics.RUN_EVENTS
