@@ -16,7 +16,8 @@ How to read it, outside in:
     inquiries    the scheduler asks               waking            what is due: leases, timeouts, deadlines, memory
     handing      which run goes to which worker   endings, backoff  what follows when an attempt ends
     evolution    what each fact changes           lifecycle         the tables that every change goes through
-    shard        the state: rows and indexes      run, workforce, waiting, deferrals, bodies, memory, timers, leases
+    shard        the state: rows and indexes      run, leases, bodies, memory    what is stored
+                                                  waiting, workforce, pools, deferrals, timers, ordered    indexes
 
 Choices that are not obvious:
 

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 from datetime import datetime
 
-from dispatcher.pools import Offer, Pool, Tasks
+from dispatcher.pools import Offer, Pool, Pools, Tasks
 from dispatcher.run import START_BY, OpenRun
 from dispatcher.shard import Shard
 from dispatcher.waiting import Entry
@@ -30,14 +30,14 @@ TURNS = (CRITICAL, NORMAL, CRITICAL, CRITICAL) * 3 + (CRITICAL, NORMAL, BULK, CR
 def decide(shard: Shard, moment: Moment) -> list[HandOut]:
     """The next hand-outs, as many as there are runs and free slots for, within one step."""
     queues = _Queues(shard, moment.now)
-    slots = _Slots(shard)
+    slots = _Slots(shard.workforce.pools)
     hand_outs: list[HandOut] = []
     while len(hand_outs) < HAND_OUTS_PER_STEP:
         offset = shard.counters.next_offset + len(hand_outs)
-        run = queues.next(TURNS[offset % len(TURNS)], slots)
-        if run is None:
+        match = queues.match(TURNS[offset % len(TURNS)], slots)
+        if match is None:
             break
-        hand_outs.append(_hand_out(shard, run, slots.take(run.task), offset, moment))
+        hand_outs.append(_hand_out(shard, *match, offset, moment))
     return hand_outs
 
 
@@ -53,14 +53,15 @@ class _Queues:
         for key in shard.waiting.open_queues(now):
             self._advance(key[0], iter(shard.waiting.queues[key]))
 
-    def next(self, turn: str, slots: _Slots) -> OpenRun | None:
-        """The next run of the lane whose turn it is, or of the first that has one."""
+    def match(self, turn: str, slots: _Slots) -> tuple[OpenRun, str] | None:
+        """The next run of the lane whose turn it is, or of the first that has one, and the worker for it."""
         for lane in (turn, *LANES):
             while heads := self._heads.get(lane):
                 _, _, run, rest = heapq.heappop(heads)
-                if slots.has(run.task):
+                incarnation = slots.take(run.task)
+                if incarnation is not None:
                     self._advance(lane, rest)
-                    return run
+                    return run, incarnation
         return None
 
     def _advance(self, lane: str, rest: Iterator[Entry]) -> None:
@@ -72,23 +73,18 @@ class _Queues:
 class _Slots:
     """Free slots, less what this step has taken."""
 
-    def __init__(self, shard: Shard) -> None:
-        self._pools = shard.workforce.pools
+    def __init__(self, pools: Pools) -> None:
+        self._pools = pools
         self._offers: dict[Tasks, _Offers] = {}
+        self._of_task: dict[str, list[_Offers]] = {}
 
-    def has(self, task: str) -> bool:
-        """Whether some worker with the task has a slot left."""
-        return self._freest(task) is not None
-
-    def take(self, task: str) -> str:
-        """A slot of the freest worker that has the task; there is one."""
-        offers = self._freest(task)
-        assert offers is not None, f"nobody has a slot for {task}"
-        return offers.take()
-
-    def _freest(self, task: str) -> _Offers | None:
-        of_task = [self._of(tasks, pool) for tasks, pool in self._pools.of(task)]
-        return min((offers for offers in of_task if offers.best() < NOBODY), key=_Offers.best, default=None)
+    def take(self, task: str) -> str | None:
+        """A slot of the freest worker that has the task; None when all are taken."""
+        of_task = self._of_task.get(task)
+        if of_task is None:
+            of_task = self._of_task[task] = [self._of(tasks, pool) for tasks, pool in self._pools.of(task)]
+        freest = min(of_task, key=_Offers.best)
+        return freest.take() if freest.best() is not NOBODY else None
 
     def _of(self, tasks: Tasks, pool: Pool) -> _Offers:
         offers = self._offers.get(tasks)
@@ -107,7 +103,7 @@ class _Offers:
 
     def best(self) -> Offer:
         """The freest worker; NOBODY when none is left."""
-        return min(self._next, self._touched[0] if self._touched else NOBODY)
+        return min(self._next, self._touched[0]) if self._touched else self._next
 
     def take(self) -> str:
         """A slot of the freest."""

@@ -215,10 +215,7 @@ class Workforce:
             self._offer(worker)
         end = self._first_end(run)
         if (known := worker.measure) is not None:
-            worker.measure = Measure(
-                first_end=end if known.first_end is None else min(known.first_end, end),
-                shortest=run.lease_duration if known.shortest is None else min(known.shortest, run.lease_duration),
-            )
+            worker.measure = _with(known, end, run.lease_duration)
         lapse = self._seen(worker.record.reported_at) + max(PERIOD_MIN, run.lease_duration)
         self._attendance.not_before(run.incarnation, min(end, lapse))
 
@@ -326,3 +323,13 @@ class Workforce:
     def _release_name(self, record: WorkerRecord) -> None:
         if self._by_name.get(record.worker) == record.incarnation:
             del self._by_name[record.worker]
+
+
+def _with(measure: Measure, end: datetime, lease: timedelta) -> Measure:
+    """The measure with one more lease."""
+    first_end, shortest = measure.first_end, measure.shortest
+    if first_end is None or shortest is None:
+        return Measure(first_end=end, shortest=lease)
+    if end >= first_end and lease >= shortest:
+        return measure
+    return Measure(first_end=min(first_end, end), shortest=min(shortest, lease))
