@@ -55,9 +55,11 @@ def _answer_closed(shard: Shard, request: RunCancelRequested) -> list[Fact]:
         return _answer(request, "already_finished", outcome=remembered.outcome.value, attempts=remembered.attempts)
     if request.reply_to is None:
         return []
-    message = f"no run {request.run_id!r} is open, or ended lately"
-    fault = Fault(pointer="/run_id", code="unknown_run", message=message)
-    body = {"state": "unknown", "run_id": request.run_id}
+    fault = Fault(
+        pointer="/data/run_id", code="not_found", message=f"no run {request.run_id} is open, or ended lately",
+        remedy="list the runs there are",
+    )  # fmt: skip
+    body = _body(request, "unknown")
     return [
         CommandAnswered(
             command_id=request.command_id, reply_to=request.reply_to, status=_NOT_FOUND, body=body, faults=(fault,)
@@ -69,5 +71,9 @@ def _answer(request: RunCancelRequested, state: str, **more: Any) -> list[Fact]:
     """The answer, when one was asked for."""
     if request.reply_to is None:
         return []
-    body = {"state": state, "run_id": request.run_id, **more}
+    body = {**_body(request, state), **more}
     return [CommandAnswered(command_id=request.command_id, reply_to=request.reply_to, status=_OK, body=body)]
+
+
+def _body(request: RunCancelRequested, state: str) -> dict[str, Any]:
+    return {"tenant": request.tenant, "name": request.schedule, "run_id": request.run_id, "state": state}

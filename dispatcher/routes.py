@@ -1,4 +1,8 @@
-"""Where each fact is published. What a shard's state alone follows from goes nowhere."""
+"""Where each fact is published.
+
+What only a shard's state follows from goes nowhere; nor does what the scheduler has published before it came here
+(`run.created`, `run.cancel_requested`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,6 @@ from schemas.facts import (
     CommandRejected,
     DeadLetter,
     Fact,
-    RunCancelRequested,
     RunDeferred,
     RunFinished,
     RunRetryScheduled,
@@ -73,7 +76,6 @@ ROUTES: Mapping[type[Fact], Callable[[Any], Sequence[Output]]] = {
     AttemptDuplicate: _event,
     RunDeferred: _event,
     RunRetryScheduled: _event,
-    RunCancelRequested: _event,
     RunFinished: _outcome,
     DeadLetter: _dead_letter,
     CommandAnswered: _answer,
