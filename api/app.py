@@ -46,7 +46,6 @@ def openapi_document() -> dict[str, Any]:
 
 
 def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
-
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
@@ -54,7 +53,8 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
 
     app = FastAPI(
         title="Tidewheel", version=document.VERSION, description=DESCRIPTION, docs_url=None, redoc_url=None,
-        lifespan=lifespan, generate_unique_id_function=_operation_id, responses=document.PROBLEM,
+        redirect_slashes=False, lifespan=lifespan, generate_unique_id_function=_operation_id,
+        responses=document.PROBLEM,
     )  # fmt: skip
     app.include_router(WorkerRoutes(services).router())  # first: routes are tried in order, and workers ask most
     for routes in (ScheduleRoutes, RunRoutes, JobRoutes, PreviewRoutes, CommandRoutes, LogRoutes, HealthRoutes):

@@ -63,8 +63,12 @@ class Appender:
         while not running.stopping.is_set():
             self._come.wait()
             self._come.clear()
-            while some := self._take():
-                self._append(some)
+            self._append_all()
+        self._append_all()  # what came while we were told to stop
+
+    def _append_all(self) -> None:
+        while some := self._take():
+            self._append(some)
 
     def _take(self) -> list[_Waiting]:
         some: list[_Waiting] = []

@@ -41,10 +41,19 @@ class Answer:
     position: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Asking:
+    """A request that waits. Clients choose ids, and may use one id for several things: the subject tells them apart."""
+
+    tenant: str
+    name: str
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[Answer]
+
+    def is_meant(self, body: Mapping[str, Any]) -> bool:
+        """Whether an answer with this body is about what was asked."""
+        name = body.get("name") or identity.schedule_of(body.get("run_id") or "")
+        return body.get("tenant") in (None, self.tenant) and name in ("", self.name)
 
 
 class Commander:
@@ -82,7 +91,7 @@ class Commander:
         if self._count >= PENDING_MAX:
             raise overloaded("Too many commands wait for their owners.")
         loop = asyncio.get_running_loop()
-        asking = _Asking(loop, loop.create_future())
+        asking = _Asking(tenant=data["tenant"], name=data["name"], loop=loop, answer=loop.create_future())
         self._asking.setdefault(command_id, []).append(asking)
         self._count += 1
         try:
@@ -147,7 +156,7 @@ class Commander:
             position=(record.header(SEQUENCE_HEADER) or b"").decode(),
         )
         for each in list(asking):
-            if not each.loop.is_closed():
+            if each.is_meant(answer.body) and not each.loop.is_closed():
                 each.loop.call_soon_threadsafe(_settle, each.answer, answer)
 
     def _wake(self) -> None:

@@ -25,6 +25,7 @@ T = TypeVar("T")
 AT_LEAST = "Tidewheel-At-Least"
 AS_OF = "Tidewheel-As-Of"
 FRESH_SECONDS = 2.0
+YEARS = (1970, 9_900)  # of instants that are asked for: beyond, calendars and milliseconds end
 JSON = orjson.OPT_UTC_Z
 THREADS = 8  # SQLite answers in milliseconds; more threads would only share one interpreter
 
@@ -105,8 +106,8 @@ def read_instant(text: str | None, pointer: str) -> datetime | None:
         at = datetime.fromisoformat(text)
     except ValueError:
         at = None
-    if at is None or at.tzinfo is None:
-        message = f"{text[:100]!r} is not an RFC 3339 instant with an offset"
+    if at is None or at.tzinfo is None or not YEARS[0] <= at.year <= YEARS[1]:
+        message = f"{text[:100]!r} is not an RFC 3339 instant with an offset, from {YEARS[0]} to {YEARS[1]}"
         raise Refused(Fault(pointer=pointer, code="instant", message=message, remedy="write 2026-03-08T05:15:53Z"))
     return at.astimezone(UTC)
 

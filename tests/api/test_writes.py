@@ -220,6 +220,20 @@ async def test_the_same_key_twice_at_the_same_time_is_answered_twice(house):
     assert [response.status_code for response in responses] == [200, 200]
 
 
+async def test_one_key_for_several_schedules_at_the_same_time_gets_each_its_own_answer(house):
+    def owner(command, record):
+        data = command["data"]
+        return [answer(record, 200, body={"tenant": data["tenant"], "name": data["name"]})]
+
+    house.owner = owner
+    names = ["a", "b", "c"]
+    headers = {"Idempotency-Key": "deploy-17"}
+    responses = await asyncio.gather(
+        *(house.http.post(f"/v1/tenants/acme/schedules/{name}:pause", headers=headers) for name in names)
+    )
+    assert [response.json()["name"] for response in responses] == names
+
+
 async def test_a_name_that_cannot_be_one_is_not_found(house):
     response = await house.http.put("/v1/tenants/acme/schedules/_bad", content=orjson.dumps(DEFINITION),
                                     headers={"content-type": "application/json"})  # fmt: skip
