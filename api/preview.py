@@ -102,7 +102,9 @@ class PreviewRoutes:
         row = self._services.reader.schedule(Scope(tenant=tenant), name)
         if row is None or row["state"] == "deleted":
             return None
-        return self._services.forecast(f"{tenant}/{name}", row["definition"], from_=begin, to=end, limit=limit)
+        return self._services.forecast(
+            f"{tenant}/{name}", row["definition"], from_=begin, to=end, limit=limit, accepted=True
+        )
 
 
 def explained(services: ApiServices, scope: Scope, name: str, span: Span) -> views.Json | None:
@@ -144,7 +146,7 @@ def coming(services: ApiServices, row: views.Row, begin: datetime, end: datetime
         return []
     subject = f"{row['tenant']}/{row['name']}"
     try:
-        outlook = services.forecast(subject, row["definition"], from_=begin, to=end, limit=limit)
+        outlook = services.forecast(subject, row["definition"], from_=begin, to=end, limit=limit, accepted=True)
     except Refused:
         return []
     said = {"decision": "planned", "version": row["version"]}

@@ -197,7 +197,7 @@ def outlook(services: ApiServices, row: views.Row, limit: int = NEXT_SHOWN) -> O
     now = services.now()
     subject = f"{row['tenant']}/{row['name']}"
     try:
-        return services.forecast(subject, row["definition"], from_=now, to=now + AHEAD, limit=limit)
+        return services.forecast(subject, row["definition"], from_=now, to=now + AHEAD, limit=limit, accepted=True)
     except Refused:
         return None
 

@@ -42,9 +42,13 @@ class Forecast(Protocol):
     """The same arithmetic that decides, asked beforehand."""
 
     def __call__(
-        self, subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int
-    ) -> Outlook:
-        """The first `limit` occurrences in [from, to) of `tenant/name`; `Refused` for what an apply would refuse."""
+        self, subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
+        accepted: bool = False,
+    ) -> Outlook:  # fmt: skip
+        """The first `limit` occurrences in [from, to) of `tenant/name`; `Refused` for what an apply would refuse.
+
+        An `accepted` definition is not judged again: its instants may have passed by now.
+        """
         ...
 
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def forecast(now: Callable[[], datetime]) -> Forecast:
     """A forecast that judges definitions as an apply at `now` would."""
 
-    def ask(subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int) -> Outlook:
+    def ask(
+        subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
+        accepted: bool = False,
+    ) -> Outlook:  # fmt: skip
         tenant, _, name = subject.partition("/")
         found = preview(definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name, strict=False)
         return Outlook(
