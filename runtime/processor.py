@@ -26,6 +26,7 @@ from runtime.footer import Decision, DecisionHead, Footer, InputPosition
 from runtime.machine import Moment, Output, Reached, Woken
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes
 from runtime.record import SEQUENCE_HEADER, Headers, Outgoing, Record, TopicPartition
+from runtime.log import UnknownTopic
 from runtime.restore import restore
 from runtime.telemetry import Event, Metric, Telemetry
 from runtime.workspace import AT, EVIDENCE, META, Workspace
@@ -113,6 +114,7 @@ class Processor:
         self._telemetry = world.telemetry
         self._limits = limits
         self._source = partition.source
+        self._topics: set[str] = set()  # that are known to exist
         self._given = NOTHING_GIVEN
         self._labels = {"role": partition.role, "partition": str(partition.number)}
         self._guard = ClockGuard(accept_after=accept_clock_after)
@@ -306,6 +308,7 @@ class Processor:
                 return False
             self._cursor[kind] = entry
             answered = self._answer_wakeup(batch, entry[9:], until) and answered
+            self._workspace.drop_if_stale(entry)
         if len(entries) < limit:
             self._cursor[kind] = b""
         return answered
@@ -359,7 +362,18 @@ class Processor:
         if key is not None:
             self._workspace.evolve(key, fact)
         for route in routes:
-            batch.outputs.append(self._outgoing(route, fact, encoded, batch))
+            if route.topic in self._topics or self._exists(route.topic):
+                batch.outputs.append(self._outgoing(route, fact, encoded, batch))
+
+    def _exists(self, topic: str) -> bool:
+        """Whether an output has somewhere to go. Only the inboxes of a queue that nobody serves here do not exist."""
+        try:
+            self._log.partitions(topic)
+        except UnknownTopic:
+            self._telemetry.error(Event.OUTPUT_DROPPED, topic=topic, **self._labels)
+            return False
+        self._topics.add(topic)
+        return True
 
     def _outgoing(self, route: Output, fact: Fact, encoded: bytes, batch: Batch) -> Outgoing:
         value: bytes | None = encoded

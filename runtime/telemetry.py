@@ -31,6 +31,7 @@ class Event(StrEnum):
     DECISION_ROLLED_FORWARD = "decision_rolled_forward"
     STORE_QUARANTINED = "store_quarantined"
     RECORD_REJECTED = "record_rejected"
+    OUTPUT_DROPPED = "output_dropped"
     CLOCK_HELD = "clock_held"
     CLOCK_RELEASED = "clock_released"
     COMMIT_RETRIED = "commit_retried"

@@ -178,6 +178,16 @@ class Workspace:
                 break
         return entries
 
+    def drop_if_stale(self, entry: bytes) -> None:
+        """Remove an index entry that no state wants any more: it would be found due for ever."""
+        key, kind = entry[9:], entry[:1]
+        if key in self._dirty:
+            return  # its entries are written anew with the batch
+        wakeup = self.wakeup(key)
+        wanted = wakeup.at if kind == AT else wakeup.on_evidence_at
+        if wanted is None or instant_bytes(wanted) != entry[1:9]:
+            self._store.apply({entry: None})
+
     def next_instant(self, kind: bytes) -> datetime | None:
         """The earliest stored wakeup of `kind`."""
         floor = self._floor(kind)

@@ -13,7 +13,7 @@ from runtime.logs.simulated import SimulatedLog
 from runtime.machine import Woken
 from runtime.processor import Limits
 from runtime.record import Outgoing
-from runtime.workspace import META, row_key
+from runtime.workspace import AT, META, instant_bytes, row_key
 from schemas import codec, topics
 from schemas.facts import ClockHeld, ClockReleased, CommandRejected, SchedulePaused, ScheduleResumed
 from simulation.clock import ManualClock
@@ -248,6 +248,28 @@ def test_a_backlog_of_one_key_leaves_the_others_their_turn() -> None:
     shell.settle()
     shell.advance(seconds=2)
     assert sorted(wakes(shell.facts())) == [(name, 1) for name in names]
+
+
+def test_an_index_entry_that_nobody_wants_is_removed(shell: Shell) -> None:
+    """A leftover of another rule or version: it is looked at once, and does not keep the partition busy for ever."""
+    shell.publish(Add(name="a", wake_at=NOON + timedelta(hours=1)))
+    shell.settle()
+    leftover = AT + instant_bytes(NOON + timedelta(seconds=1)) + b"a"
+    shell.store.apply({leftover: b""})
+    shell.restart()
+    shell.advance(seconds=2)
+    assert shell.store.get(leftover) is None
+    assert wakes(shell.facts()) == []
+    shell.advance(hours=1)
+    assert wakes(shell.facts()) == [("a", 1)]
+
+
+def test_an_output_that_has_nowhere_to_go_does_not_stop_the_partition(shell: Shell) -> None:
+    """An inbox of a queue that nobody serves: the record is dropped and said, the batch is committed."""
+    shell.core.also_to = "tidewheel.dispatch.nobody"
+    shell.publish(Add(name="a"))
+    shell.settle()
+    assert counts(shell.facts()) == [("a", 1)]
 
 
 def test_evidence_wakeups_wait_for_what_is_unread(shell: Shell) -> None:

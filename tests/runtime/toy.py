@@ -55,6 +55,7 @@ class ToyCore:
     def __init__(self, late_by: timedelta = timedelta(0)) -> None:
         self.late_by = late_by  # a rule that wakeups follow from besides states
         self.derivation = f"late by {late_by}"
+        self.also_to = ""  # a topic that every fact goes to as well
         self.decided: list[tuple[str, Any, Moment]] = []
 
     def read(self, record: Record) -> tuple[bytes, Any] | None:
@@ -108,7 +109,8 @@ class ToyCore:
 
     def route(self, state: Count, fact: Fact) -> Sequence[Output]:
         topic = topics.REJECTIONS if isinstance(fact, CommandRejected) else topics.RUN_EVENTS
-        return [Output(topic=topic, key=fact.subject, fact=fact)]
+        also = [Output(topic=self.also_to, key=fact.subject, fact=fact, partition=0)] if self.also_to else []
+        return [Output(topic=topic, key=fact.subject, fact=fact), *also]
 
     def refuse(self, record: Record, faults: Sequence[Any], moment: Moment) -> Sequence[Fact]:
         position = Position(topic=record.topic, partition=record.partition, offset=record.offset)
