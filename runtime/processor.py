@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from runtime import footer as framing
 from runtime.clock_guard import ClockGuard
 from runtime.footer import Decision, DecisionHead, Footer, InputPosition
+from runtime.log import UnknownTopic
 from runtime.machine import Moment, Output, Reached, Woken
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes
 from runtime.record import SEQUENCE_HEADER, Headers, Outgoing, Record, TopicPartition
-from runtime.log import UnknownTopic
 from runtime.restore import restore
 from runtime.telemetry import Event, Metric, Telemetry
 from runtime.workspace import AT, EVIDENCE, META, Workspace
