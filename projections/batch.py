@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from projections import activity, attempts, catalog, commands, occurrences, runs, schedules, story, versions
@@ -32,7 +31,6 @@ Changes = Mapping[str, Mapping["Key", "Row"]]  # table → key → the row as it
 Load = Callable[[str, Collection["Key"]], Mapping["Key", "Row"]]  # the rows of a table that exist already
 
 _log = logging.getLogger("tidewheel.projections")
-_Step = tuple[str, "Key", "Fold", Event]
 
 
 def read_all(records: Iterable[Record]) -> list[Event]:
@@ -50,48 +48,45 @@ def read_all(records: Iterable[Record]) -> list[Event]:
 
 
 def fold(events: Sequence[Event], load: Load) -> Changes:
-    """What the events, in this order, make of the rows they touch."""
-    steps, touched = _plan(events)
-    rows: dict[str, dict[Key, Row]] = {table: {**load(table, keys)} for table, keys in touched.items()}
-    changed: dict[str, dict[Key, Row]] = defaultdict(dict)
-    for table, key, step, event in steps:
-        known = rows.setdefault(table, {})
-        row = known.get(key)
+    """What the events, in this order, make of the rows they touch. No table depends on another's rows."""
+    changes = {projection.table: _fold_one(projection, events, load) for projection in PROJECTIONS}
+    return {table: rows for table, rows in changes.items() if rows}
+
+
+def _fold_one(projection: Projection, events: Sequence[Event], load: Load) -> Mapping[Key, Row]:
+    steps = list(_steps(projection, events))
+    rows = {} if projection.once or not steps else dict(load(projection.table, {key for key, _, _ in steps}))
+    changed: dict[Key, Row] = {}
+    for key, step, event in steps:
+        row = rows.get(key)
         try:
             new = step(row, event)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            _log.exception("projection.unfoldable: %s %s at offset %d", event.type, event.id, event.offset)
+        except _UNFOLDABLE:
+            _complain(event)
             continue
         if new is not None and new is not row:
-            known[key] = changed[table][key] = new
+            rows[key] = changed[key] = new
     return changed
 
 
-def _plan(events: Iterable[Event]) -> tuple[list[_Step], dict[str, set[Key]]]:
-    """Which fold goes over which row with which event, and which rows have to be read first."""
-    steps: list[_Step] = []
-    touched: dict[str, set[Key]] = defaultdict(set)
+def _steps(projection: Projection, events: Iterable[Event]) -> Iterator[tuple[Key, Fold, Event]]:
+    """Which fold goes over which row with which event."""
     for event in events:
-        for projection in _BY_TYPE.get(event.type, ()):
-            try:
-                key = projection.key(event)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                _log.exception("projection.unfoldable: %s %s at offset %d", event.type, event.id, event.offset)
-                continue
-            if key is None:
-                continue
-            steps.append((projection.table, key, projection.folds[event.type], event))
-            if not projection.once:
-                touched[projection.table].add(key)
-    return steps, touched
+        step = projection.folds.get(event.type)
+        if step is None:
+            continue
+        try:
+            key = projection.key(event)
+        except _UNFOLDABLE:
+            _complain(event)
+            continue
+        if key is not None:
+            yield key, step, event
 
 
-def _by_type() -> dict[str, list[Projection]]:
-    found: dict[str, list[Projection]] = defaultdict(list)
-    for projection in PROJECTIONS:
-        for type_ in projection.folds:
-            found[type_].append(projection)
-    return dict(found)
+# What an event that is not built as its type says makes a fold raise. It costs itself, and is named in the log.
+_UNFOLDABLE = (KeyError, TypeError, ValueError, AttributeError)
 
 
-_BY_TYPE = _by_type()
+def _complain(event: Event) -> None:
+    _log.exception("projection.unfoldable: %s %s at offset %d", event.type, event.id, event.offset)

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 # A cursor of the read model waits this long for the writer, whose transactions take milliseconds.
 _BUSY_MILLISECONDS = 5_000
 _PRAGMAS = (
+    "page_size=16384",  # of a new file: a page holds some twenty events, and fewer pages are written
     "journal_mode=WAL",  # readers and the writer do not wait for each other
     "synchronous=NORMAL",  # a power cut may take the last batches; the log still has them
     f"busy_timeout={_BUSY_MILLISECONDS}",
     "cache_size=-65536",  # KiB: the hot ends of the trees
-    "wal_autocheckpoint=4000",  # pages: fewer, larger steps write a page that changes often only once
+    "wal_autocheckpoint=1000",  # pages: fewer, larger steps write a page that changes often only once
     "temp_store=MEMORY",
 )
 
