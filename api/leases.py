@@ -58,11 +58,15 @@ class Books:
     heard_at: float = 0.0
 
 
+REPEAT_SECONDS = 5.0  # the idle period of a worker: three of them without a word, and the owner takes it to be gone
+
+
 class SimpleLeases:
     """Claims, heartbeats and completions, made into whole reports."""
 
-    def __init__(self, relay: WorkerRelay) -> None:
+    def __init__(self, relay: WorkerRelay, *, repeat_seconds: float = REPEAT_SECONDS) -> None:
         self._relay = relay
+        self.repeat_seconds = repeat_seconds
         self._books: dict[tuple[str, str], Books] = {}
         self._owners: dict[str, Books] = {}  # by lease
         self._completed: dict[str, None] = {}
@@ -89,8 +93,11 @@ class SimpleLeases:
     ) -> list[dict[str, Any]]:
         """Open slots, wait, close them again; what came until they were closed belongs to this claim too."""
         books.tasks, books.open_slots = tasks, slots
+        deadline = _time() + wait
         try:
-            post = await self._report(books, wait=wait, gone=gone, fetch=True)
+            post = await self._report(books, wait=min(wait, self.repeat_seconds), gone=gone, fetch=True)
+            while not post.handouts and (left := deadline - _time()) > 0:
+                post = await self._report(books, wait=min(left, self.repeat_seconds), gone=gone, fetch=True)
         finally:
             books.open_slots = 0
         given: list[dict[str, Any]] = []

@@ -323,6 +323,17 @@ async def test_a_claim_that_finds_nothing_closes_its_slots(house):
     assert [fact.slots for fact in house.reports()] == [1, 0]
 
 
+async def test_a_claim_that_waits_long_says_again_that_its_worker_lives(house):
+    """Its owner would take a worker that is silent for three periods to be gone, and hand it nothing."""
+    house.services.leases.repeat_seconds = 0.05
+    waiting = asyncio.create_task(
+        house.http.post(CLAIM, json={"worker": "perl-1", "tasks": ["mail"], "slots": 1, "wait": 20})
+    )
+    reports = await asyncio.to_thread(house.wait_for_reports, 4)
+    waiting.cancel()
+    assert {(fact.worker, fact.slots) for fact in reports[:4]} == {("perl-1", 1)}
+
+
 async def test_two_claims_of_one_worker_take_turns(house):
     asked = {"worker": "perl-1", "slots": 1, "tasks": ["mail"], "wait": 20}
     claims = [asyncio.create_task(house.http.post(CLAIM, json=asked)) for _ in range(2)]
