@@ -111,7 +111,7 @@ def _told_to_stop() -> threading.Event:
 @click.option("--url", envvar="TIDEWHEEL_URL", default="http://127.0.0.1:8440", show_default=True)
 def doctor(config: Path | None, url: str, **flags: Any) -> None:
     """Look for what could be wrong with this machine, folder and server; exit 1 when something is."""
-    console = Console()
+    console = Console(soft_wrap=True)
     marks = {"ok": "[green]ok   [/]", "note": "[yellow]note [/]", "wrong": "[red]wrong[/]"}
     wrong = False
     for finding in findings.examine(_read_settings(config, flags), url):
