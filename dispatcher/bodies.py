@@ -1,7 +1,7 @@
 """Whole runs, which are needed twice: when one is handed out and when it ends.
 
 A run's row is its state, a line end, and its body as it was created: the body is written once as JSON and then only
-copied. Bodies in use are kept decoded, as many as fit a bound; the others are read from their rows.
+copied. Bodies in use are kept, as they are and as JSON, as many as fit a bound; the others are read from their rows.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Bodies:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self._kept: OrderedDict[str, tuple[RunCreated, int]] = OrderedDict()  # oldest first
+        self._kept: OrderedDict[str, tuple[RunCreated, bytes]] = OrderedDict()  # oldest first
         self._kept_bytes = 0
         self._unsaved: dict[str, bytes] = {}
 
     def add(self, fact: RunCreated) -> None:
         """A run that has no row yet."""
-        body = codec.dump(fact)
+        body = codec.dump_shared(fact)  # its hand-out carries it
         self._unsaved[fact.run_id] = body
-        self._keep(fact, len(body))
+        self._keep(fact, body)
 
     def get(self, run_id: str) -> RunCreated:
         """The body of an open run."""
@@ -39,7 +39,7 @@ class Bodies:
             return kept[0]
         body = self._json(run_id)
         fact = codec.load(RunCreated, codec.parse(body))
-        self._keep(fact, len(body))
+        self._keep(fact, body)
         return fact
 
     def write(self, run: OpenRun) -> None:
@@ -53,22 +53,25 @@ class Bodies:
             self.rows.delete(run_row(run_id))
         kept = self._kept.pop(run_id, None)
         if kept is not None:
-            self._kept_bytes -= kept[1]
+            self._kept_bytes -= len(kept[1])
 
     def _json(self, run_id: str) -> bytes:
         unsaved = self._unsaved.get(run_id)
         if unsaved is not None:
             return unsaved
+        kept = self._kept.get(run_id)
+        if kept is not None:
+            return kept[1]
         row = self.rows.get(run_row(run_id))
         assert row is not None, f"open run {run_id} has no row"
         return row[row.index(b"\n") + 1 :]
 
-    def _keep(self, fact: RunCreated, size: int) -> None:
-        self._kept[fact.run_id] = (fact, size)
-        self._kept_bytes += size
+    def _keep(self, fact: RunCreated, body: bytes) -> None:
+        self._kept[fact.run_id] = (fact, body)
+        self._kept_bytes += len(body)
         while self._kept_bytes > KEPT_BYTES_MAX:
             _, (_, dropped) = self._kept.popitem(last=False)
-            self._kept_bytes -= dropped
+            self._kept_bytes -= len(dropped)
 
 
 def run_row(run_id: str) -> bytes:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from runtime.machine import Moment
-from runtime.record import Record
+from runtime.record import SEQUENCE_HEADER, Record
 from schemas import codec, identity, topics
 from schemas.facts import AttemptOutcome, CommandRejected, Fact, Position, RunCancelRequested, RunCreated
 from schemas.faults import Fault, Refused
@@ -116,10 +116,20 @@ def _fault(pointer: str, message: str) -> Fault:
 
 
 def _read_run(record: Record) -> RunCreated | RunCancelRequested | RunInquired:
-    fact = _decode(record)
+    fact = _own_fact(record) or _decode(record)
     if not isinstance(fact, RunCreated | RunCancelRequested | RunInquired):
         raise UnknownInput(f"{fact.TYPE} at {record.topic}-{record.partition}@{record.offset}")
     return fact
+
+
+def _own_fact(record: Record) -> Fact | None:
+    """The fact of a record that one of our own processes wrote; None for one that wants a closer look."""
+    if record.value is None or not record.headers or record.headers[0][0] != SEQUENCE_HEADER or record.headers[1:]:
+        return None
+    try:
+        return codec.read_fact(record.value)
+    except Refused:
+        return None
 
 
 def _decode(record: Record) -> Fact:

@@ -10,6 +10,7 @@ snapshots are rendered once, and shared.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -32,6 +33,7 @@ __all__ = [
     "Envelope",
     "decode",
     "dump",
+    "dump_shared",
     "encode",
     "identify",
     "load",
@@ -53,6 +55,8 @@ def encode(fact: Fact, *, source: str, time: datetime) -> tuple[str, bytes]:
     data = writing.dump(fact)
     subject = fact.subject
     id_ = _known_id(fact) or event_id(fact.TYPE, subject, data)
+    if type(fact) is RunFinished:
+        _encoded_last.fact, _encoded_last.id = fact, id_
     opening = _opening(fact.TYPE, source, time)
     return id_, b"".join((opening, orjson.dumps(subject), b',"id":', orjson.dumps(id_), b',"data":', data, b"}"))
 
@@ -79,12 +83,19 @@ def read_fact(value: bytes) -> Fact:
 
 def identify(fact: Fact) -> str:
     """The event id of a fact: a function of its content."""
+    if _encoded_last.fact is fact:
+        return _encoded_last.id
     return _known_id(fact) or event_id(fact.TYPE, fact.subject, writing.dump(fact))
 
 
 def dump(value: Any) -> bytes:
     """Canonical JSON of a dataclass."""
     return writing.dump(value)
+
+
+def dump_shared(value: Any) -> bytes:
+    """Canonical JSON of a dataclass that others will carry (`writing.CARRIED`): it is not rendered again for them."""
+    return writing.dump_shared(value)
 
 
 def plain(value: Any) -> dict[str, Any]:
@@ -111,6 +122,16 @@ def _fact(type_: Any, data: Any, id_: str) -> Fact:
 def _known_id(fact: Fact) -> str:
     """The id that a repeat goes by: it has no result, so its content would give another."""
     return fact.known_id if type(fact) is RunFinished else ""
+
+
+class _EncodedLast(threading.local):
+    """The outcome that this thread encoded last: it is remembered by its id right after that."""
+
+    fact: RunFinished | None = None
+    id: str = ""
+
+
+_encoded_last = _EncodedLast()
 
 
 @lru_cache(maxsize=1024)  # types times partitions; within a batch `time` is one

@@ -25,21 +25,24 @@ from typing import Any
 import orjson
 
 from schemas import durations, shapes, values
-from schemas.facts import JobSnapshot
+from schemas.facts import JobSnapshot, RunCreated
 from schemas.frozen import compiled
 from schemas.shapes import Shape
 
 Writer = Callable[[Any], Any]
+Rendered = tuple[Any, bytes, orjson.Fragment]  # an object, its JSON, and the same to be put into other JSON
 
 CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z
 SHARED = frozenset({JobSnapshot})  # all runs of a schedule's version carry the same one
 SHARED_MAX = 1024  # about as many jobs as have runs in the making at one time
 SHARED_BYTES_MAX = 4096  # larger ones are not kept, so that all of them together stay under 4 MiB
+CARRIED = frozenset({RunCreated})  # it is the body of its row first, and then goes into its hand-out
+CARRIED_MAX = 4096  # what a few batches take and hand out: under 16 MiB
 
 
 _canonical: dict[type, Writer] = {}  # one entry a class, each
 _plain: dict[type, Writer] = {}
-_shared: dict[type, Writer] = {}
+_shared: dict[type, Callable[[Any], Rendered]] = {}
 
 
 def dump(value: Any) -> bytes:
@@ -47,6 +50,11 @@ def dump(value: Any) -> bytes:
     cls = type(value)
     write = _canonical.get(cls) or canonical(cls)
     return orjson.dumps(write(value), option=orjson.OPT_UTC_Z)
+
+
+def dump_shared(value: Any) -> bytes:
+    """Canonical JSON of an object that others will carry: theirs takes over what is rendered here."""
+    return _rendering(type(value))(value)[1]
 
 
 def canonical(cls: type) -> Writer:
@@ -102,7 +110,7 @@ def _plain_value(hint: Any) -> Writer | None:
 
 
 def _canonical_value(hint: Any) -> Writer | None:
-    return _value(hint, lambda cls: _rendered_once(cls) if cls in SHARED else canonical(cls), json=_fragment)
+    return _rendered_once(hint) if hint in SHARED or hint in CARRIED else _value(hint, canonical, json=_fragment)
 
 
 def _value(hint: Any, of_class: Callable[[type], Writer], *, json: Writer | None) -> Writer | None:
@@ -146,24 +154,29 @@ def _fragment(value: Any) -> orjson.Fragment:
 
 
 def _rendered_once(cls: type) -> Writer:
+    rendering = _rendering(cls)
+    return lambda value: rendering(value)[2]
+
+
+def _rendering(cls: type) -> Callable[[Any], Rendered]:
     if cls not in _shared:
-        _shared[cls] = _keeping_writer(canonical(cls))
+        _shared[cls] = _keeping(canonical(cls), SHARED_MAX if cls in SHARED else CARRIED_MAX)
     return _shared[cls]
 
 
-def _keeping_writer(write: Writer) -> Writer:
-    kept: dict[int, tuple[Any, orjson.Fragment]] = {}  # by identity, which is an object's own as long as it is kept
+def _keeping(write: Writer, kept_max: int) -> Callable[[Any], Rendered]:
+    kept: dict[int, Rendered] = {}  # by identity, which is an object's own as long as it is kept
 
-    def render(value: Any) -> orjson.Fragment:
+    def render(value: Any) -> Rendered:
         known = kept.get(id(value))
         if known is not None:
-            return known[1]
+            return known
         raw = orjson.dumps(write(value), option=orjson.OPT_UTC_Z)
-        fragment = orjson.Fragment(raw)
+        rendered = (value, raw, orjson.Fragment(raw))
         if len(raw) <= SHARED_BYTES_MAX:
-            if len(kept) >= SHARED_MAX:
+            if len(kept) >= kept_max:
                 kept.clear()
-            kept[id(value)] = (value, fragment)
-        return fragment
+            kept[id(value)] = rendered
+        return rendered
 
     return render
