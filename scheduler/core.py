@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from runtime.machine import NEVER, PARTITION, Moment, Output, Reached, Wakeup, Woken
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class SchedulerCore:
-    """The decisions of one scheduler partition. It keeps nothing between calls."""
+    """The decisions of one scheduler partition. Between calls it keeps no more than what it was last asked with."""
 
     role = partition.ROLE
 
@@ -53,6 +54,7 @@ class SchedulerCore:
         self.derivation = tz_version  # the next occurrence of a schedule follows from its state and from this
         self._history_seconds = int(retention.history.total_seconds())
         self._routes = Routes(layout)
+        self._met: tuple[Moment | None, PartitionState | None, Context | None] = (None, None, None)
 
     def read(self, record: Record) -> tuple[bytes, Any] | None:
         """See `runtime.machine.Core`."""
@@ -87,27 +89,35 @@ class SchedulerCore:
     def decide(self, state_: State, input_: Any, moment: Moment, shared: State) -> Sequence[Fact]:
         """See `runtime.machine.Core`."""
         assert isinstance(shared, PartitionState)
-        horizon = moment.read_until
+        facts = self._decide(state_, input_, self._context(moment, shared))
+        if shared.tz_version != self._tz_version:
+            facts = (partition.tz_adopted(shared, self._partition, self._tz_version, moment.now), *facts)
+        return facts
+
+    def _context(self, moment: Moment, shared: PartitionState) -> Context:
+        """The context that follows; made once a batch, whose decisions nearly all have the same."""
+        known_moment, known_shared, known = self._met
+        if known is not None and known_moment is moment and known_shared is shared:
+            return known
         context = Context(
             now=moment.now,
-            horizon=horizon,
-            horizon_ms=millis(horizon),
+            horizon=moment.read_until,
+            horizon_ms=millis(moment.read_until),
             shared=shared,
             partition=self._partition,
             tz_version=self._tz_version,
             history_seconds=self._history_seconds,
         )
-        facts = self._decide(state_, input_, context)
-        if shared.tz_version != self._tz_version:
-            facts = (partition.tz_adopted(shared, self._partition, self._tz_version, moment.now), *facts)
-        return facts
+        self._met = (moment, shared, context)
+        return context
 
     def _decide(self, state_: State, input_: Any, context: Context) -> Sequence[Fact]:
-        match state_, input_:
-            case ScheduleState(), Woken():
+        if isinstance(state_, ScheduleState):  # before all else what every run asks, twice
+            if isinstance(input_, Woken):
                 return due.decide(state_, context)
-            case ScheduleState(), OutcomeRead(finished=finished, appended_at=appended_at):
-                return due.outcome_read(state_, finished, millis(appended_at))
+            if isinstance(input_, OutcomeRead):
+                return due.outcome_read(state_, input_.finished, millis(input_.appended_at))
+        match state_, input_:
             case ScheduleState() | JobState(), Command():
                 return commands.decide(state_, input_, context)
             case JobState(), Woken():
@@ -134,11 +144,16 @@ class SchedulerCore:
             at_ms = memory.forget_at_ms(state_.memory)
         else:
             at_ms = None
-        return NEVER if at_ms is None else Wakeup(at=from_millis(at_ms))
+        return NEVER if at_ms is None else _at(at_ms)
 
     def route(self, state_: State, fact: Fact) -> Sequence[Output]:
         """See `runtime.machine.Core`."""
         return self._routes.of(state_, fact)
+
+
+@lru_cache(maxsize=4096)  # thousands of schedules want to be woken in the same second
+def _at(at_ms: int) -> Wakeup:
+    return Wakeup(at=from_millis(at_ms))
 
 
 def _of_schedule(fact: Any) -> bytes:

@@ -12,9 +12,9 @@ from scheduler import catch_up, ledger, memory, overlap, runs, skipping, sweeps,
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds
 from scheduler.plan import Plan
-from scheduler.state import Held, ScheduleState
+from scheduler.state import ScheduleState
 from scheduler.timeline import Due
-from schemas.facts import Cause, Fact, RecoveryStarted, RunFinished, SkipReason
+from schemas.facts import Cause, Fact, Outcome, RecoveryStarted, RunFinished, SkipReason
 from schemas.scheduling import HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled
 
 Facts = tuple[Fact, ...]
@@ -56,20 +56,19 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
 
 
 def _sooner(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
+    if one is None or (other is not None and other < one):
+        return other
+    return one
 
 
 def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: int) -> Facts:
     """What follows from a run's outcome: it is settled, or held until what was due before it is decided."""
     run_id = finished.run_id
-    if not sweeps.is_open(state, run_id) or any(held.run_id == run_id for held in state.held):
+    if not sweeps.is_open(state, run_id) or (state.held and any(held.run_id == run_id for held in state.held)):
         return ()  # settled before, or none of ours
-    nominal = None if finished.nominal_time is None else seconds(finished.nominal_time)
-    held = Held(at_ms=appended_at_ms, run_id=run_id, outcome=finished.outcome, nominal=nominal)
     if finished.cause is Cause.MANUAL or _frees_nothing(state, appended_at_ms):
-        return (_settled(state, held),)
+        nominal = None if finished.nominal_time is None else seconds(finished.nominal_time)
+        return (_settled(state, run_id, finished.outcome, appended_at_ms, nominal),)
     return (
         OutcomeHeld(
             tenant=state.tenant,
@@ -84,9 +83,10 @@ def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: in
 
 def _frees_nothing(state: ScheduleState, instant_ms: int) -> bool:
     """Whether no occurrence up to an instant can have been in the way of a run that ended then."""
-    if not any(plan.exclusive for plan in state.plans.values()):
-        return True
-    return not state.held and state.waiting is None and timeline.quiet_until(state, instant_ms)
+    for plan in state.plans.values():
+        if plan.exclusive:
+            return not state.held and state.waiting is None and timeline.quiet_until(state, instant_ms)
+    return True
 
 
 # --- the earliest thing -------------------------------------------------------------------------------------------
@@ -104,36 +104,36 @@ def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
             instant_ms, step = until_ms, waiting.expire
         if dropped_ms is not None and dropped_ms < instant_ms:
             instant_ms, step = dropped_ms, waiting.drop
-    due = timeline.next_due(state)
+    due, reading = timeline.upcoming(state)
     if due is not None and due.nominal * SECOND_MS < instant_ms:
-        first = due
-        instant_ms, step = due.nominal * SECOND_MS, lambda state, context: _occurrence(state, context, first)
-    reading = timeline.next_dropped(state)
+        instant_ms, step = due.nominal * SECOND_MS, _occurrence
     if reading is not None and reading * SECOND_MS < instant_ms:
-        instant_ms, step = reading * SECOND_MS, lambda state, context: _dropped(state, context, reading)
+        instant_ms, step = reading * SECOND_MS, _dropped
     return instant_ms, step
 
 
 def _settle(state: ScheduleState, _context: Context) -> Facts:
-    return (_settled(state, state.held[0]),)
+    held = state.held[0]
+    return (_settled(state, held.run_id, held.outcome, held.at_ms, held.nominal),)
 
 
-def _settled(state: ScheduleState, held: Held) -> RunSettled:
+def _settled(state: ScheduleState, run_id: str, outcome: Outcome, at_ms: int, nominal: int | None) -> RunSettled:
     return RunSettled(
         tenant=state.tenant,
         schedule=state.name,
-        run_id=held.run_id,
-        outcome=held.outcome,
-        appended_at=from_millis(held.at_ms),
-        counted=held.nominal is not None,
-        nominal_time=None if held.nominal is None else from_seconds(held.nominal),
+        run_id=run_id,
+        outcome=outcome,
+        appended_at=from_millis(at_ms),
+        counted=nominal is not None,
+        nominal_time=None if nominal is None else from_seconds(nominal),
     )
 
 
-def _dropped(state: ScheduleState, context: Context, at: int) -> Facts:
+def _dropped(state: ScheduleState, context: Context) -> Facts:
     """Readings that a policy left out, said when the clock jumps over them."""
-    due = timeline.next_due(state)
+    due, at = timeline.upcoming(state)
     assert due is not None, "a reading is left out on the way to the next occurrence"
+    assert at is not None, "one is left out"
     readings = skipping.dropped(state, context, due.phase, state.decided_until, at)
     return (*readings, _moved(state, at))
 
@@ -141,7 +141,9 @@ def _dropped(state: ScheduleState, context: Context, at: int) -> Facts:
 # --- an occurrence ------------------------------------------------------------------------------------------------
 
 
-def _occurrence(state: ScheduleState, context: Context, due: Due) -> Facts:
+def _occurrence(state: ScheduleState, context: Context) -> Facts:
+    due = timeline.upcoming(state).due
+    assert due is not None, "an occurrence is due"
     facts = _decided(state, context, due)
     plan = state.plans[due.phase.version]
     if plan.drops and not isinstance(facts[0], RecoveryStarted):

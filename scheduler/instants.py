@@ -13,11 +13,13 @@ SECOND_MS = 1000
 DAY_SECONDS = 86_400
 
 
+@lru_cache(maxsize=4096)  # the same few instants stand in all facts of a batch
 def millis(instant: datetime) -> int:
     """Milliseconds since 1970."""
     return round(instant.timestamp() * SECOND_MS)
 
 
+@lru_cache(maxsize=4096)
 def seconds(instant: datetime) -> int:
     """Whole seconds since 1970, cut down."""
     return millis(instant) // SECOND_MS

@@ -30,31 +30,22 @@ class Stretch(NamedTuple):
 
 
 class Next(NamedTuple):
-    """The first occurrence that is not decided, and when a reading before it is left out, if one is."""
+    """The first occurrence that is not decided, and when the clock jumps over a reading left out before it."""
 
     due: Due | None
     dropped_at: int | None
 
 
-def next_due(state: ScheduleState) -> Due | None:
-    """The first occurrence that is not decided."""
-    return _next(state).due
-
-
-def next_dropped(state: ScheduleState) -> int | None:
-    """The instant before that occurrence at which the clock jumps over a reading that is left out, if it does."""
-    return _next(state).dropped_at
-
-
 def next_event_ms(state: ScheduleState) -> int | None:
-    """The instant of whichever comes first."""
-    due, dropped_at = _next(state)
+    """The instant of what is next."""
+    due, dropped_at = upcoming(state)
     if due is None:
         return None
     return (due.nominal if dropped_at is None else dropped_at) * SECOND_MS
 
 
-def _next(state: ScheduleState) -> Next:
+def upcoming(state: ScheduleState) -> Next:
+    """What is next; worked out once a state."""
     noted: Next | None = state.due
     if noted is None:
         due = first_after(state, state.decided_until)
@@ -74,7 +65,10 @@ def _first_dropped(state: ScheduleState, due: Due) -> int | None:
 
 def first_after(state: ScheduleState, after: int) -> Due | None:
     """The first occurrence after an instant at or behind the decided mark."""
-    for phase, ends in _phases(state):
+    phases = state.phases
+    last = len(phases) - 1
+    for index, phase in enumerate(phases):
+        ends = phases[index + 1].from_ if index < last else None
         if phase.deleted or (ends is not None and ends <= after):
             continue
         nominal = state.plans[phase.version].trigger.next_after(max(after, phase.from_))
@@ -110,7 +104,7 @@ def stopped_at(state: ScheduleState, instant_ms: int) -> Phase | None:
 
 def quiet_until(state: ScheduleState, until_ms: int) -> bool:
     """Whether nothing is due between the decided mark and an instant."""
-    due = next_due(state)
+    due = upcoming(state).due
     return due is None or due.nominal * SECOND_MS > until_ms
 
 

@@ -94,12 +94,28 @@ class CronTrigger:
     def next_after(self, after: int) -> int | None:
         """Return the first due instant strictly after `after`; None when there is none within 40 years."""
         if FIRST_INSTANT <= after < NEAR_END - HORIZON_SECONDS:
-            return self._search(self.zone.near, after, after + HORIZON_SECONDS)
+            return self._within_segment(after) or self._search(self.zone.near, after, after + HORIZON_SECONDS)
         if after >= LAST_INSTANT:
             return None
         after = max(after, FIRST_INSTANT)
         horizon = min(after + HORIZON_SECONDS, LAST_INSTANT)
         return self._search(self.zone.timeline(horizon), after, horizon)
+
+    def _within_segment(self, after: int) -> int | None:
+        """The answer where no seam has a say in it, which is nearly always; None also when there might be none.
+
+        From the later of both readings that a segment's start shows, to the earlier of those that its end shows.
+        """
+        near = self.zone.near
+        start, end, offset, before, then = near.segments[bisect_right(near.starts, after) - 1]
+        opens = after + 1 + offset
+        if before > offset and opens < start + before:
+            return None
+        reading = self.readings.at_or_after(opens)
+        if reading is None or reading >= end + min(offset, then):
+            return None
+        due = reading - offset
+        return due if due - after <= HORIZON_SECONDS else None
 
     def _search(self, timeline: Timeline, after: int, horizon: int) -> int | None:
         index = timeline.holding(after)
