@@ -12,7 +12,7 @@ otherwise its work would be done a second time, and both could be found.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,10 +25,11 @@ from runtime.log import Fenced, LogError
 from runtime.logs import layout
 from runtime.logs.partition import Appended, Partition, Recent
 from runtime.logs.producing import Commit, Writer
-from runtime.record import Headers, Outgoing, Record, TopicPartition
+from runtime.record import Outgoing, Record, TopicPartition
 from runtime.stores.database import Database, new_batch
 
 Positions = dict[str, dict[TopicPartition, int]]  # by group
+Targets = Mapping[Partition, Sequence[int]]  # which of the records of a commit go where, by their index
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -63,13 +64,13 @@ class Commits:
         self,
         writer: Writer | None,
         records: Sequence[Outgoing],
-        partitions: Sequence[Partition],
+        targets: Targets,
         positions: Mapping[Partition, int],
     ) -> Commit:
         """Write `records`, each to its partition, together with the positions of the writer's group."""
-        pending = self._reserve(writer, Counter(partitions), positions)
+        pending = self._reserve(writer, targets, positions)
         try:
-            batch, commit = _encoded(pending, records, partitions)
+            batch, commit = _encoded(pending, records, targets)
             if writer:
                 _put_positions(batch, writer.group, positions)
             self._write(batch)
@@ -109,9 +110,7 @@ class Commits:
             known = self._positions.get(group, {})
             return {partition: known[partition] for partition in partitions if partition in known}
 
-    def _reserve(
-        self, writer: Writer | None, counts: Mapping[Partition, int], positions: Mapping[Partition, int]
-    ) -> Pending:
+    def _reserve(self, writer: Writer | None, targets: Targets, positions: Mapping[Partition, int]) -> Pending:
         named = {partition.name: position for partition, position in positions.items()}
         with self._lock:
             if writer:
@@ -120,7 +119,7 @@ class Commits:
                 raise LogError("a write has failed: the log must be opened again") from self._failure
             now = self._clock.now()
             appended = Appended(layout.to_ms(now), now)
-            places = {partition: partition.reserve(count, appended) for partition, count in counts.items()}
+            places = {partition: partition.reserve(len(indexes), appended) for partition, indexes in targets.items()}
             pending = Pending(writer=writer, positions=named, places=places, now=now)
             self._pending.append(pending)
         return pending
@@ -148,30 +147,34 @@ class Commits:
             partition.signal()
 
 
-def _encoded(
-    pending: Pending, records: Sequence[Outgoing], partitions: Sequence[Partition]
-) -> tuple[WriteBatch, Commit]:
+def _encoded(pending: Pending, records: Sequence[Outgoing], targets: Targets) -> tuple[WriteBatch, Commit]:
     batch = new_batch()
-    offsets = []
-    written: dict[Partition, tuple[list[Record], list[int]]] = {partition: ([], []) for partition in pending.places}
-    packed: dict[Headers, bytes] = {}  # The records of a transaction mostly share their headers.
-    for sent, partition in zip(records, partitions, strict=True):
-        first, (appended_ms, appended_at) = pending.places[partition]
-        there, sizes = written[partition]
-        offset = first + len(there)
-        headers = packed.get(sent.headers)
-        if headers is None:
-            headers = packed[sent.headers] = layout.encode_headers(sent.headers)
-        data = layout.encode(sent, headers, appended_ms)
-        batch.put(partition.record_key(offset), data)
-        there.append(
-            Record(sent.topic, sent.partition, offset, sent.key, sent.value, sent.headers, appended_at),
-        )
-        sizes.append(len(data))
-        offsets.append(offset)
+    offsets = [0] * len(records)
+    written = {}
+    for partition, indexes in targets.items():
+        first, appended = pending.places[partition]
+        written[partition] = _put(batch, partition, [records[index] for index in indexes], first, appended)
+        for offset, index in enumerate(indexes, first):
+            offsets[index] = offset
     pending.written = written
     latest = max((appended.appended_at for _, appended in pending.places.values()), default=pending.now)
     return batch, Commit(offsets=offsets, appended_at=latest)
+
+
+def _put(
+    batch: WriteBatch, partition: Partition, sent: Sequence[Outgoing], first: int, appended: Appended
+) -> tuple[list[Record], list[int]]:
+    """Write one partition's records in the order of their keys, which RocksDB sorts in fastest; with their sizes."""
+    encoded = layout.encode(sent, appended.appended_ms)
+    place, pack_offset = layout.RECORD + partition.key, layout.pack_offset
+    for offset, data in enumerate(encoded, first):
+        batch.put(place + pack_offset(offset), data)
+    (topic, number), at, new = partition.name, appended.appended_at, tuple.__new__  # half the time of `Record(…)`
+    records = [
+        new(Record, (topic, number, offset, key, value, headers, at))
+        for offset, (_, _, key, value, headers) in enumerate(sent, first)
+    ]
+    return records, [*map(len, encoded)]
 
 
 def _put_positions(batch: WriteBatch, group: str, positions: Mapping[Partition, int]) -> None:

@@ -7,6 +7,7 @@ power. With `process` a loss of power may take the newest commits, whole ones, f
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,7 +20,7 @@ from rocksdict import DBRecoveryMode, Options
 from runtime.clock import Clock, SystemClock
 from runtime.log import LogError, OffsetOutOfRange
 from runtime.logs import layout
-from runtime.logs.commits import Commits, stored_positions
+from runtime.logs.commits import Commits, Targets, stored_positions
 from runtime.logs.partition import Partition
 from runtime.logs.producing import BufferingProducer, Commit, Writer
 from runtime.logs.reading import Bounds, Taken, TurnReader, take
@@ -130,11 +131,9 @@ class EmbeddedLog:
     ) -> Commit:
         """See `Ledger.commit`; without a writer it is an append."""
         self._check_writable()
-        find = self._topics.partition
-        targets = [find((record.topic, record.partition)) for record in records]
-        moved = {find(partition): position for partition, position in positions.items()}
+        moved = {self._topics.partition(name): position for name, position in positions.items()}
         with _translated():
-            return self._commits.run(writer, records, targets, moved)
+            return self._commits.run(writer, records, self._targets(records), moved)
 
     def check_writer(self, writer: Writer) -> None:
         """See `Ledger.check_writer`."""
@@ -142,8 +141,14 @@ class EmbeddedLog:
 
     def check_exists(self, records: Iterable[Outgoing]) -> None:
         """See `Ledger.check_exists`."""
-        for record in records:
-            self._topics.partition((record.topic, record.partition))
+        for name in dict.fromkeys(record[:2] for record in records):
+            self._topics.partition(name)
+
+    def _targets(self, records: Sequence[Outgoing]) -> Targets:
+        indexes: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for index, record in enumerate(records):
+            indexes[record[:2]].append(index)
+        return {self._topics.partition(name): there for name, there in indexes.items()}
 
     # ------------------------------------------------------------------------------------------------- reading
 
@@ -162,9 +167,9 @@ class EmbeddedLog:
         """See `Source.fetch`."""
         found = self._topics.partition(partition)
         _check_kept(found, position, end)
-        recent = found.recent_from(position, end, bounds.records_max + 1)
+        recent = found.recent_from(position, end, bounds)
         if recent is not None:
-            return take(recent, end, bounds)
+            return recent
         with _translated():
             taken = take(self._stored(found, position, end), end, bounds)
         _check_kept(found, position, end)  # Retention may have passed by while we read.

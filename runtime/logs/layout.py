@@ -16,6 +16,7 @@ Numbers are big-endian, so that byte order is their order. A topic has a number 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from runtime.record import Headers, Outgoing, Record, TopicPartition
@@ -44,6 +45,7 @@ _LATEST = struct.Struct(">QB")
 EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
+_pack_head = _HEAD.pack
 pack_offset = _OFFSET.pack
 
 
@@ -110,18 +112,18 @@ def from_ms(ms: int) -> datetime:
     return EPOCH_START + timedelta(milliseconds=ms)
 
 
-def encode(record: Outgoing, headers: bytes, appended_ms: int) -> bytes:
-    """A record's bytes, its headers packed before; its topic, partition and offset are in its key."""
-    key, value = record.key, record.value
-    flags = (0 if key is None else _HAS_KEY) | (0 if value is None else _HAS_VALUE)
-    key = key or b""
-    head = _HEAD.pack(appended_ms, flags, len(key), len(record.headers))
-    return b"".join((head, key, headers, value or b""))
-
-
-def encode_headers(headers: Headers) -> bytes:
-    """The bytes of all headers."""
-    return b"".join(map(_encode_header, headers))
+def encode(records: Iterable[Outgoing], appended_ms: int) -> list[bytes]:
+    """The bytes of records that were appended together; their topic, partition and offset are in their keys."""
+    encoded = []
+    known: Headers = ()
+    packed = b""  # The records of a transaction mostly share one tuple of headers.
+    for _, _, key, value, headers in records:
+        if headers is not known:
+            known, packed = headers, b"".join(map(_encode_header, headers))
+        flags = (0 if key is None else _HAS_KEY) | (0 if value is None else _HAS_VALUE)
+        head = _pack_head(appended_ms, flags, len(key or b""), len(headers))
+        encoded.append(b"".join((head, key or b"", packed, value or b"")))
+    return encoded
 
 
 def _encode_header(header: tuple[str, bytes]) -> bytes:

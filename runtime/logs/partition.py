@@ -14,6 +14,7 @@ from threading import Event
 from typing import NamedTuple
 
 from runtime.logs import layout
+from runtime.logs.reading import Bounds, Taken, take
 from runtime.record import Record, TopicPartition
 
 # Both bounds are for the whole log: seconds of a busy one; a reader that is further behind reads from RocksDB. An
@@ -31,10 +32,17 @@ class Appended(NamedTuple):
     appended_at: datetime
 
 
+class Kept(NamedTuple):
+    """Recent records, and how many bytes each is on the disk: a little more than it counts for in a batch."""
+
+    records: list[Record]
+    sizes: list[int]
+
+
 class Partition:
     """Where a partition begins and ends, its clock, and who waits for it. Changed only under the log's lock."""
 
-    __slots__ = ("begin", "clock", "end", "key", "name", "next_offset", "recent", "sizes", "watchers")
+    __slots__ = ("begin", "clock", "end", "key", "name", "next_offset", "recent", "watchers")
 
     def __init__(self, name: TopicPartition, topic_number: int, *, begin: int, end: int, appended_ms: int) -> None:
         self.name = name
@@ -43,8 +51,7 @@ class Partition:
         self.end = end  # what readers may see
         self.next_offset = end  # what the next writer gets: ahead of `end` while a commit is being written
         self.clock = Appended(appended_ms, layout.from_ms(appended_ms))
-        self.recent: list[Record] = []
-        self.sizes: list[int] = []  # of the recent records
+        self.recent = Kept([], [])
         self.watchers: set[Event] = set()
 
     def record_key(self, offset: int) -> bytes:
@@ -58,16 +65,21 @@ class Partition:
         self.clock = max(self.clock, now)
         return first, self.clock
 
-    def recent_from(self, position: int, end: int, count: int) -> Sequence[Record] | None:
-        """The first `count` records in [position, end), if memory reaches back that far.
+    def recent_from(self, position: int, end: int, bounds: Bounds) -> Taken | None:
+        """The records in [position, end) that the bounds allow, if memory reaches back that far.
 
-        Safe beside a commit: records are only ever added to the list; forgetting replaces it.
+        Safe beside a commit: records are only ever added to the lists; forgetting replaces both together.
         """
-        recent = self.recent
-        if not recent or position < recent[0].offset:
+        records, sizes = self.recent
+        if not records or position < records[0].offset:
             return None
-        first = bisect_left(recent, position, key=_offset_of)
-        return recent[first : min(first + count, bisect_left(recent, end, lo=first, key=_offset_of))]
+        first = bisect_left(records, position, key=_offset_of)
+        behind = bisect_left(records, end, lo=first, key=_offset_of)
+        last = min(first + bounds.records_max, behind)
+        size = sum(sizes[first:last])
+        if size > bounds.bytes_max:
+            return take(records[first : min(last + 1, behind)], end, bounds)
+        return Taken(records[first:last], records[last].offset if last < behind else end, size)
 
     def trim(self, begin: int) -> None:
         """Begin later."""
@@ -76,8 +88,9 @@ class Partition:
 
     def forget(self, before: int) -> None:
         """Let go of the recent records that stand before an offset."""
-        gone = bisect_left(self.recent, before, key=_offset_of)
-        self.recent, self.sizes = self.recent[gone:], self.sizes[gone:]
+        records, sizes = self.recent
+        gone = bisect_left(records, before, key=_offset_of)
+        self.recent = Kept(records[gone:], sizes[gone:])
 
     def signal(self) -> None:
         """Wake every reader that waits for this partition."""
@@ -96,8 +109,8 @@ class Recent:
 
     def add(self, partition: Partition, records: Sequence[Record], sizes: Sequence[int]) -> None:
         """Remember what was written to a partition, and forget what no longer finds room."""
-        partition.recent.extend(records)
-        partition.sizes.extend(sizes)
+        partition.recent.records.extend(records)
+        partition.recent.sizes.extend(sizes)
         self._partitions.add(partition)
         self._records += len(records)
         self._bytes += sum(sizes)
@@ -108,7 +121,8 @@ class Recent:
         """Every partition forgets its older half: rare, so that the cost is spread over many commits."""
         self._records = self._bytes = 0
         for partition in self._partitions:
-            half = (len(partition.recent) + 1) // 2
-            partition.recent, partition.sizes = partition.recent[half:], partition.sizes[half:]
-            self._records += len(partition.recent)
-            self._bytes += sum(partition.sizes)
+            records, sizes = partition.recent
+            half = (len(records) + 1) // 2
+            partition.recent = Kept(records[half:], sizes[half:])
+            self._records += len(partition.recent.records)
+            self._bytes += sum(partition.recent.sizes)

@@ -372,7 +372,7 @@ def test_what_memory_has_forgotten_is_read_from_the_disk_and_nothing_is_missing(
     reader = log.open_reader({E0: 0, E1: 0})
     for number in range(100):
         log.append([*to(E0, str(number)), *to(E1, str(number))])
-        remembered = sum(len(log._topics.partition(name).recent) for name in (E0, E1))
+        remembered = sum(len(log._topics.partition(name).recent.records) for name in (E0, E1))
         assert remembered <= 12
     batch = reader.poll(records_max=150, bytes_max=PLENTY, timeout=0)
     batch += reader.poll(records_max=150, bytes_max=PLENTY, timeout=0)
