@@ -19,6 +19,7 @@ from runtime.log import Log, Reader
 from runtime.partition import Partition
 from runtime.processor import Limits, Processor, World
 from runtime.record import REPLY_HEADER, Outgoing, Record, TopicPartition
+from runtime.store import Store
 from runtime.stores.memory import MemoryStore
 from runtime.telemetry import Telemetry
 from scheduler import SchedulerCore
@@ -106,13 +107,14 @@ class Line:
 
     def __init__(
         self, log: Log, clock: ManualClock, *, layout: topics.Layout = LAYOUT,
-        limits: Limits | None = None,
+        limits: Limits | None = None, make_store: Callable[[], Store] = MemoryStore,
     ) -> None:  # fmt: skip
         self.log, self.clock, self.layout = log, clock, layout
         self._limits = limits or Limits()
         self._commands = 0
         log.create({spec: layout.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
-        self.stores: dict[tuple[str, int], MemoryStore] = {}
+        self._make_store = make_store
+        self.stores: dict[tuple[str, int], Store] = {}
         self.workers: list[SimulatedWorker] = []
         self.processors: list[Processor] = []
         self.start()
@@ -130,7 +132,7 @@ class Line:
             if role == "scheduler"
             else DispatcherCore(self.layout, number)
         )
-        store = self.stores.setdefault((role, number), MemoryStore())
+        store = self.stores.setdefault((role, number), self._make_store())
         world = World(clock=self.clock, entropy=lambda: bytes(16), telemetry=Telemetry(logger=_Silent()))
         partition = Partition(role=role, number=number, inputs=inputs, layout=self.layout)
         processor = Processor(core, partition, self.log, store, world, limits=self._limits)

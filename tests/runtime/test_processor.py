@@ -192,7 +192,7 @@ def codec_bytes(value: object) -> bytes:
 
 
 def test_a_successor_fences_its_predecessor(shell: Shell) -> None:
-    """The old owner's next commit is refused, and nothing of it is seen."""
+    """B-O34: A reads a record, B takes the partition over, A commits late: refused, and nothing of it is seen."""
     old = shell.processor
     shell.restart()
     shell.publish(Add(name="a"))
