@@ -14,7 +14,20 @@ from scheduler import keys, ledger, memory, plan, sweeps
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
 from scheduler.plan import Version
-from scheduler.state import Cancelling, Held, Phase, ScheduleState, Segment, Sweep, Waiting, changed, updated
+from scheduler.state import (
+    NO_SWEEP,
+    Cancelling,
+    Held,
+    Phase,
+    ScheduleState,
+    Segment,
+    Sweep,
+    Waiting,
+    changed,
+    draft,
+    finished,
+    updated,
+)
 from schemas import codec
 from schemas.facts import (
     Cause,
@@ -69,22 +82,25 @@ def _deleted(state: ScheduleState, fact: ScheduleDeleted) -> ScheduleState:
 
 
 def _moved(state: ScheduleState, fact: MarkMoved) -> ScheduleState:
-    return _decided(state, seconds(fact.until))
+    return _decided(draft(state), seconds(fact.until))
 
 
 def _with_phase(state: ScheduleState, phase: Phase) -> ScheduleState:
-    return _decided(changed(state, phases=(*state.phases, phase), effective_ms=phase.from_ms), state.decided_until)
+    new = draft(state)
+    new.phases = (*state.phases, phase)
+    new.effective_ms = phase.from_ms
+    return _decided(new, state.decided_until)
 
 
-def _decided(state: ScheduleState, until: int, **fields: Any) -> ScheduleState:
-    """The state with the decided mark at `until`: phases that are over are dropped, and versions nobody needs."""
-    phases = state.phases
-    until = max(until, state.decided_until)
-    while len(phases) > 1 and phases[1].from_ <= until and not _ends(phases[0], fields.get("waiting", state.waiting)):
+def _decided(new: Any, until: int) -> ScheduleState:
+    """The draft, finished, with the decided mark at `until`: without phases that are over and versions nobody needs."""
+    phases = new.phases
+    until = max(until, new.decided_until)
+    while len(phases) > 1 and phases[1].from_ <= until and not _ends(phases[0], new.waiting):
         phases = phases[1:]
-    if phases is not state.phases or len(state.plans) > 1 or phases[0].deleted:
-        return _without_old_versions(changed(state, decided_until=until, phases=phases, **fields))
-    return changed(state, decided_until=until, **fields)
+    may_have_old = phases is not new.phases or len(new.plans) > 1 or phases[0].deleted
+    new.decided_until, new.phases, new.due = until, phases, None
+    return _without_old_versions(finished(new)) if may_have_old else finished(new)
 
 
 def _ends(phase: Phase, waiting: Waiting | None) -> bool:
@@ -123,16 +139,16 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     inquiry = _inquiry_for(state.inquiry, millis(fact.created_at) + sweeps.FIRST_MS)
     if fact.nominal_time is None or fact.cause is Cause.MANUAL:
         return changed(state, open_runs=state.open_runs + 1, inquiry=inquiry)
-    counts = {
-        "open_runs": state.open_runs + 1,
-        "active": state.active + 1,
-        "blocker": state.blocker if state.active else fact.run_id,
-        "inquiry": inquiry,
-    }
+    new = draft(state)
+    new.open_runs += 1
+    new.inquiry = inquiry
+    if not new.active:
+        new.blocker = fact.run_id
+    new.active += 1
     nominal = seconds(fact.nominal_time)
     if state.waiting is not None and state.waiting.nominal == nominal:
-        return _next_waiting(state, nominal, counts, decision=CREATED)
-    return _entered(state, Segment(from_=nominal, to=nominal, count=1, version=fact.version), **counts)
+        return _next_waiting(new, nominal, decision=CREATED)
+    return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version))
 
 
 def _skipped(state: ScheduleState, fact: OccurrenceSkipped) -> ScheduleState:
@@ -144,11 +160,11 @@ def _skipped(state: ScheduleState, fact: OccurrenceSkipped) -> ScheduleState:
     else:
         return state  # a local reading that is no occurrence
     if state.waiting is not None and state.waiting.nominal == first:
-        return _next_waiting(state, first, {}, decision=SKIPPED, reason=fact.reason.value)
+        return _next_waiting(draft(state), first, decision=SKIPPED, reason=fact.reason.value)
     segment = Segment(
         from_=first, to=last, count=count, version=fact.version, decision=SKIPPED, reason=fact.reason.value
     )
-    return _entered(state, segment)
+    return _entered(draft(state), segment)
 
 
 def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
@@ -159,35 +175,34 @@ def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
         cause=fact.cause,
         until_ms=None if fact.until is None else millis(fact.until),
     )
-    first = {"waiting": waiting} if state.waiting is None else {}
-    if state.waiting is not None:
+    new = draft(state)
+    new.waiting_count += 1
+    if state.waiting is None:
+        new.waiting = waiting
+    else:
         state.rows.put(keys.number(keys.WAITING, nominal), codec.dump(waiting))
-    segment = Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS)
-    return _entered(state, segment, waiting_count=state.waiting_count + 1, **first)
+    return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS))
 
 
-def _entered(state: ScheduleState, segment: Segment, **fields: Any) -> ScheduleState:
-    """The state with a newly decided occurrence, or a range of them."""
-    segments, spilled_to = ledger.spill(state, ledger.append(state.segments, segment))
-    return _decided(state, segment.to, last_nominal=segment.to, segments=segments, spilled_to=spilled_to, **fields)
+def _entered(new: Any, segment: Segment) -> ScheduleState:
+    """The draft, finished, with a newly decided occurrence, or a range of them."""
+    new.segments, new.spilled_to = ledger.spill(new, ledger.append(new.segments, segment))
+    new.last_nominal = segment.to
+    return _decided(new, segment.to)
 
 
-def _next_waiting(state: ScheduleState, nominal: int, fields: Mapping[str, Any], **fate: str) -> ScheduleState:
-    """The state when the first waiting occurrence has its fate and the one behind it moves up."""
-    rows = state.rows
+def _next_waiting(new: Any, nominal: int, **fate: str) -> ScheduleState:
+    """The draft, finished, when the first waiting occurrence has its fate and the one behind it moves up."""
+    rows = new.rows
     following = None
-    if state.waiting_count > 1:
+    if new.waiting_count > 1:
         row, value = next(iter(rows.scan(keys.WAITING, keys.end_of(keys.WAITING))))
         following = codec.load(Waiting, codec.parse(value))
         rows.delete(row)
-    return _decided(
-        state,
-        state.decided_until,
-        waiting=following,
-        waiting_count=state.waiting_count - 1,
-        segments=ledger.resolve(state.segments, rows, nominal, **fate),
-        **fields,
-    )
+    new.waiting = following
+    new.waiting_count -= 1
+    new.segments = ledger.resolve(new.segments, rows, nominal, **fate)
+    return _decided(new, new.decided_until)
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------
@@ -205,19 +220,21 @@ def _held(state: ScheduleState, fact: OutcomeHeld) -> ScheduleState:
 
 def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
     state.rows.delete(keys.RUN + fact.run_id.encode())
-    open_runs = state.open_runs - 1
-    fields: dict[str, Any] = {"open_runs": open_runs}
-    if open_runs == 0:
-        fields |= {"inquiry": Sweep(), "cancelling": None}
+    new = draft(state)
+    new.open_runs -= 1
+    if new.open_runs == 0:
+        new.inquiry, new.cancelling = NO_SWEEP, None
     if state.held:
-        fields["held"] = tuple(held for held in state.held if held.run_id != fact.run_id)
+        new.held = tuple(held for held in state.held if held.run_id != fact.run_id)
     if fact.counted and fact.nominal_time is not None:
-        fields["active"] = state.active - 1
-        fields["blocker"] = "" if state.blocker == fact.run_id else state.blocker
-        nominal = seconds(fact.nominal_time)
-        fields["segments"] = ledger.resolve(state.segments, state.rows, nominal, outcome=fact.outcome.value)
+        new.active -= 1
+        if state.blocker == fact.run_id:
+            new.blocker = ""
+        new.segments = ledger.resolve(
+            state.segments, state.rows, seconds(fact.nominal_time), outcome=fact.outcome.value
+        )
     # What is due did not change, so what was computed about it is kept.
-    return updated(state, **fields)
+    return finished(new)
 
 
 def _swept(state: ScheduleState, fact: RunsSwept) -> ScheduleState:

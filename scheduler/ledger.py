@@ -6,7 +6,6 @@ without counting. The latest segments stand in the state, older ones in chunks o
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -105,19 +104,35 @@ def forget(state: ScheduleState, until: int) -> tuple[Segments, int | None]:
 def _resolved(segments: Segments, index: int, fate: dict[str, str]) -> Segments:
     """The segments with a fate at `index`, joined with what now is alike on either side."""
     before, after = segments[:index], segments[index + 1 :]
-    result = append(before, replace(segments[index], **fate))  # type: ignore[arg-type]
+    result = append(before, _with_fate(segments[index], **fate))
     return append(result, after[0]) + after[1:] if after else result
 
 
 def _joined(older: Segment, newer: Segment) -> Segment | None:
     alike = (
-        older.decision == newer.decision
+        (newer.outcome or newer.decision == SKIPPED)
+        and older.decision == newer.decision
         and older.outcome == newer.outcome
         and older.version == newer.version
         and older.reason == newer.reason
-        and (newer.outcome or newer.decision == SKIPPED)
     )
-    return replace(older, to=newer.to, count=older.count + newer.count) if alike else None
+    if not alike:
+        return None
+    return Segment(
+        from_=older.from_, to=newer.to, count=older.count + newer.count, version=older.version,
+        decision=older.decision, reason=older.reason, outcome=older.outcome,
+    )  # fmt: skip
+
+
+def _with_fate(
+    segment: Segment, *, decision: str | None = None, reason: str | None = None, outcome: str | None = None
+) -> Segment:
+    return Segment(
+        from_=segment.from_, to=segment.to, count=segment.count, version=segment.version,
+        decision=segment.decision if decision is None else decision,
+        reason=segment.reason if reason is None else reason,
+        outcome=segment.outcome if outcome is None else outcome,
+    )  # fmt: skip
 
 
 def _resolve_in_rows(rows: Rows, nominal: int, fate: dict[str, str]) -> None:

@@ -92,6 +92,9 @@ class Sweep:
     soonest_ms: int | None = None
 
 
+NO_SWEEP = Sweep()  # no run is open
+
+
 @frozen
 class Cancelling:
     """A deletion that asks the open runs to stop has come as far as `cursor`."""
@@ -127,7 +130,7 @@ class ScheduleState:
     held: tuple[Held, ...] = ()
     waiting: Waiting | None = None
     waiting_count: int = 0
-    inquiry: Sweep = Sweep()
+    inquiry: Sweep = NO_SWEEP
     cancelling: Cancelling | None = None
     # What was:
     segments: tuple[Segment, ...] = ()
@@ -190,9 +193,19 @@ def updated(state: ScheduleState, **fields: Any) -> ScheduleState:
 
     It is `dataclasses.replace` at an eighth of the price: a run is two changes of a state with two dozen fields.
     """
-    copy = _copy(state)
+    copy = draft(state)
     for name, value in fields.items():
         setattr(copy, name, value)
+    return finished(copy)
+
+
+def draft(state: ScheduleState) -> Any:
+    """A copy whose fields may be set, until it is `finished`; for what happens with every run."""
+    return _copy(state)
+
+
+def finished(copy: Any) -> ScheduleState:
+    """The state that a draft has become."""
     copy.__class__ = ScheduleState
     return cast("ScheduleState", copy)
 
