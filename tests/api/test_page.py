@@ -107,6 +107,18 @@ async def test_every_time_that_is_shown_says_its_zone(house):
 
 
 @pytest.mark.anyio
+async def test_b_o30_the_next_run_is_shown_with_its_zone_and_is_the_one_that_fires(tmp_path):
+    """`36 11 * * *` in Prague on 14 July: 09:36 UTC in the API, 11:36 CEST beside it on the page."""
+    midnight = datetime(2026, 7, 14, tzinfo=UTC)
+    async with House(tmp_path, now=lambda: midnight) as house:
+        house.happened(*scenes.schedule(midnight, "daily", "36 11 * * *", "Europe/Prague"))
+        answer = (await house.http.get("/v1/tenants/acme/schedules/daily")).json()
+        page = text_of((await house.http.get("/schedules")).text)
+    assert answer["next"][0] == "2026-07-14T09:36:00Z"
+    assert "2026-07-14 09:36:00 UTC 11:36:00 CEST" in page
+
+
+@pytest.mark.anyio
 async def test_nothing_that_was_given_to_us_becomes_markup(house):
     for path in ("/", "/runs", "/schedules/acme/nightly-report", "/runs/acme/nightly-report.20260301T103000Z"):
         html = (await house.http.get(path)).text
