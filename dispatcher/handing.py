@@ -83,8 +83,11 @@ class _Slots:
         of_task = self._of_task.get(task)
         if of_task is None:
             of_task = self._of_task[task] = [self._of(tasks, pool) for tasks, pool in self._pools.of(task)]
-        freest = min(of_task, key=_Offers.best)
-        return freest.take() if freest.best() is not NOBODY else None
+        if not of_task:
+            return None
+        freest = of_task[0] if len(of_task) == 1 else min(of_task, key=_Offers.best)
+        best = freest.best()
+        return freest.take(best) if best is not NOBODY else None
 
     def _of(self, tasks: Tasks, pool: Pool) -> _Offers:
         offers = self._offers.get(tasks)
@@ -105,9 +108,9 @@ class _Offers:
         """The freest worker; NOBODY when none is left."""
         return min(self._next, self._touched[0]) if self._touched else self._next
 
-    def take(self) -> str:
-        """A slot of the freest."""
-        minus_free, incarnation = best = self.best()
+    def take(self, best: Offer) -> str:
+        """A slot of the freest, which is `best`."""
+        minus_free, incarnation = best
         if best is self._next:
             self._next = next(self._untouched, NOBODY)
         else:

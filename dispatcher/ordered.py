@@ -33,7 +33,7 @@ class SortedQueue(Generic[E]):
     def add(self, entry: E) -> None:
         """Put an entry where it belongs."""
         entries = self._entries
-        if not self or entry > entries[-1]:
+        if self._head == len(entries) or entry > entries[-1]:
             entries.append(entry)
         elif self._head and entry < entries[self._head]:
             self._head -= 1
@@ -47,17 +47,18 @@ class SortedQueue(Generic[E]):
 
     def discard(self, entry: E) -> bool:
         """Take an entry out; whether it was there."""
-        at = bisect_left(self._entries, entry, lo=self._head)
-        if at == len(self._entries) or self._entries[at] != entry:
-            return False
-        if at == self._head:
+        entries = self._entries
+        if self._head < len(entries) and entries[self._head] == entry:
             self._head += 1
-            self._cut()
-        else:
-            del self._entries[at]
+            if self._head >= CUT_AT or self._head == len(entries):
+                self._cut()
+            return True
+        at = bisect_left(entries, entry, lo=self._head)
+        if at == len(entries) or entries[at] != entry:
+            return False
+        del entries[at]
         return True
 
     def _cut(self) -> None:
-        if self._head >= CUT_AT or self._head == len(self._entries):
-            del self._entries[: self._head]
-            self._head = 0
+        del self._entries[: self._head]
+        self._head = 0

@@ -62,7 +62,7 @@ class Shard:
         self.leases: dict[str, OpenRun] = {}  # by lease: the last hand-out of each open run, live or ended
         self.workforce = Workforce(self._task_is_able)
         self.workforce.renewed_at, self.workforce.idle_since = head.renewed_at, head.idle_since
-        self.waiting = Waiting(self.workforce.pools.is_able)
+        self.waiting = Waiting(self._is_able)
         self.deferrals = Deferrals(self.waiting, self.workforce)
         self.deadlines: Timers[str] = Timers(self._expires_at)  # of runs that wait
         self.bodies = Bodies(rows)
@@ -76,6 +76,7 @@ class Shard:
 
     def wakeup(self) -> Wakeup:
         """When something has to be decided without an input."""
+        self.workforce.settle()  # so that it is known which queues can open
         deadline, forgetting, deferral = (
             self.deadlines.first(), self.workforce.first_forgetting(), self.deferrals.due(),
         )  # fmt: skip
@@ -146,6 +147,9 @@ class Shard:
             rows.delete(row)
         else:
             rows.put(row, codec.dump(worker.record))
+
+    def _is_able(self, task: str) -> bool:
+        return self.workforce.pools.is_able(task)
 
     def _task_is_able(self, task: str) -> None:
         self.waiting.task_is_able(task)

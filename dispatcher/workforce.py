@@ -95,7 +95,8 @@ class Workforce:
     """All workers of a shard. `renewed_at` is when leases last had a fresh period after a takeover."""
 
     def __init__(self, on_able: Callable[[str], None]) -> None:
-        self.pools = Pools(on_able)
+        self._pools = Pools(on_able)
+        self._moved: dict[Worker, None] = {}  # whose place in the pools has to be found again, before they are asked
         self.renewed_at: datetime | None = None
         self.idle_since: datetime | None = None  # since when nobody takes runs; None while somebody does, or never did
         self.by_incarnation: dict[str, Worker] = {}
@@ -106,6 +107,12 @@ class Workforce:
         self._forgetting: Timers[str] = Timers(self._forget_at)
 
     # --- questions ------------------------------------------------------------------------------------------------
+
+    @property
+    def pools(self) -> Pools:
+        """Who has a free slot now."""
+        self.settle()
+        return self._pools
 
     def get(self, incarnation: str) -> Worker | None:
         """A known worker."""
@@ -206,13 +213,23 @@ class Workforce:
         for worker in self.by_incarnation.values():
             worker.measure = None
 
+    def settle(self) -> None:
+        """Bring the pools to what is known: once for all that a worker was handed or gave back since they were asked.
+
+        Whoever can be handed runs from then on is told of, as `on_able`.
+        """
+        if self._moved:
+            moved, self._moved = self._moved, {}
+            for worker in moved:
+                self._offer(worker)
+
     def lease(self, run: OpenRun) -> None:
         """A worker holds a run, as the run's last hand-out says."""
         worker = self.of(run)
         worker.leases[run.lease_offset] = run
         if run.lease_offset > worker.record.read_up_to:
             worker.unread += 1
-            self._offer(worker)
+            self._moved[worker] = None
         end = self._first_end(run)
         if (known := worker.measure) is not None:
             worker.measure = _with(known, end, run.lease_duration)
@@ -231,7 +248,7 @@ class Workforce:
         worker.measure = None
         if run.lease_offset > worker.record.read_up_to:
             worker.unread -= 1
-            self._offer(worker)
+            self._moved[worker] = None
         if not worker.leases:
             self._attendance.not_before(run.incarnation, self._seen(worker.record.reported_at) + PERIOD_MIN)
         return self._unless_gone(worker)
@@ -244,7 +261,7 @@ class Workforce:
         worker.measure = None
         worker.unread = sum(1 for offset in worker.leases if offset > record.read_up_to)
         self._count(worker)
-        self._offer(worker)
+        self._moved[worker] = None
         # Leases end later after a report, never earlier: what is known of them stays a lower bound.
         self._attendance.not_before(record.incarnation, self._seen(record.reported_at) + PERIOD_MIN)
 
@@ -266,9 +283,9 @@ class Workforce:
         offer = (record.tasks, (-free, record.incarnation)) if free > 0 else None
         if offer != worker.offer:
             if worker.offer is not None:
-                self.pools.remove(*worker.offer)
+                self._pools.remove(*worker.offer)
             if offer is not None:
-                self.pools.add(*offer)
+                self._pools.add(*offer)
             worker.offer = offer
 
     def _seen(self, instant: datetime) -> datetime:
