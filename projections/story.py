@@ -41,7 +41,7 @@ def _told(row: Row | None, event: Event) -> Row | None:
         "id": event.id,
         "offset": event.offset,
         "appended_at": event.appended_at,
-        "event": event.raw,
+        "event": event.raw.decode(),
     }
 
 

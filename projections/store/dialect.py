@@ -1,22 +1,22 @@
 """The one place where SQLite and PostgreSQL differ: upserts, and how a file is opened for many readers and a writer.
 
-Statements are compiled once and given to the driver as text with rows of values: a projection writes some ten
-thousand rows a second, and building each statement anew would cost more than the database does.
+Statements are compiled once and given to the driver as text: a projection writes some ten thousand rows a second, and
+building each statement anew would cost more than the database does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
-from sqlalchemy import Connection, Dialect, Engine, bindparam, create_engine, event, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Dialect, Engine, create_engine, event
+
+from projections.store import by_row, by_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from sqlalchemy import Table
 
     from projections.projection import Key, Row
@@ -55,79 +55,30 @@ def begin_schema_change(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upsert:
-    """Write whole rows, the new one taking the place of the old, or (`once`) the old one standing."""
+class Upsert(Protocol):
+    """Writes whole rows, the new one taking the place of the old, or (`once`) the old one standing."""
 
-    sql: str
-    columns: tuple[str, ...]
-    positional: bool
+    def run(self, connection: Connection, rows: Sequence[Row]) -> None: ...
 
-    def run(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """All rows in one call of the driver."""
-        values = list(map(itemgetter(*self.columns), rows))
-        if self.positional:
-            connection.exec_driver_sql(self.sql, values)
-        else:
-            connection.exec_driver_sql(self.sql, [dict(zip(self.columns, value, strict=True)) for value in values])
+
+class Lookup(Protocol):
+    """Reads whole rows by their keys, as folds made them."""
+
+    def run(self, connection: Connection, keys: Sequence[Key]) -> Iterable[Row]: ...
 
 
 @lru_cache(maxsize=64)  # one for each table
 def upsert(table: Table, dialect: Dialect, *, once: bool) -> Upsert:
     """The upsert of a table."""
-    insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect.name](table)
-    keys = [column.name for column in table.primary_key]
-    if once:
-        statement = insert.on_conflict_do_nothing(index_elements=keys)
-    else:
-        others = {column.name: insert.excluded[column.name] for column in table.c if column.name not in keys}
-        statement = insert.on_conflict_do_update(index_elements=keys, set_=others)
-    compiled = statement.compile(dialect=dialect)
-    columns = tuple(compiled.positiontup or [column.name for column in table.c])
-    return Upsert(sql=str(compiled), columns=columns, positional=compiled.positional)
+    if dialect.name == "sqlite":
+        return by_text.upsert(table, dialect, once=once)
+    return by_row.upsert(table, dialect, once=once)
 
 
-# Few sizes, so that few statements are compiled; a short list is filled up with its last key.
-_SIZES = (1, 8, 64, 512)
-
-
-def fetch(connection: Connection, table: Table, keys: Sequence[Key]) -> Iterator[Row]:
-    """The rows that have one of the keys, as folds made them."""
-    for start in range(0, len(keys), _SIZES[-1]):
-        some = keys[start : start + _SIZES[-1]]
-        size = next(size for size in _SIZES if size >= len(some))
-        padded = [*some, *[some[-1]] * (size - len(some))]
-        query = _lookup(table, connection.dialect, size)
-        for values in connection.exec_driver_sql(query.sql, query.bind([value for key in padded for value in key])):
-            yield dict(zip(query.columns, values, strict=True))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
-    """Read whole rows by their keys."""
-
-    sql: str
-    names: tuple[str, ...]
-    positional: bool
-    columns: tuple[str, ...]
-
-    def bind(self, values: Sequence[Any]) -> Any:
-        """The parameters as the driver wants them."""
-        return tuple(values) if self.positional else dict(zip(self.names, values, strict=True))
-
-
-@lru_cache(maxsize=64)  # a few sizes for each table
-def _lookup(table: Table, dialect: Dialect, size: int) -> Lookup:
-    keys = tuple(table.primary_key)
-    wanted: list[Any] = [tuple(bindparam(f"{key.name}_{number}") for key in keys) for number in range(size)]
-    statement = select(table).where(tuple_(*keys).in_(wanted))
-    compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
-    return Lookup(
-        sql=str(compiled),
-        names=tuple(compiled.positiontup or compiled.params),
-        positional=compiled.positional,
-        columns=tuple(column.name for column in table.c),
-    )
+@lru_cache(maxsize=64)  # one for each table
+def lookup(table: Table, dialect: Dialect) -> Lookup:
+    """The lookup of a table."""
+    return by_text.lookup(table, dialect) if dialect.name == "sqlite" else by_row.RowLookup(table=table)
 
 
 def _dump_text(value: Any) -> str:

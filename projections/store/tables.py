@@ -16,7 +16,6 @@ from sqlalchemy import (
     Dialect,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
     String,
     Table,
@@ -24,7 +23,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 
-VERSION = 2
+VERSION = 3
 
 METADATA = MetaData()
 
@@ -131,7 +130,7 @@ ATTEMPTS = Table(
 STORY = Table(
     "story", METADATA,
     _name("tenant", key=True), _name("schedule", key=True), _name("run_id", key=True), _name("id", key=True),
-    _number("offset"), _at("appended_at"), Column("event", LargeBinary, nullable=False),
+    _number("offset"), _at("appended_at"), Column("event", Text, nullable=False),
 )  # fmt: skip
 # Those of runs go with their run; only those of schedules are looked for by age.
 Index(

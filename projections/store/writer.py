@@ -14,7 +14,7 @@ from sqlalchemy import and_, delete, insert, select, update
 
 from projections.batch import PROJECTIONS
 from projections.store import database, tables
-from projections.store.dialect import fetch, upsert
+from projections.store.dialect import lookup, upsert
 from runtime.record import TopicPartition
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class Writer:
         if missing:
             with self._engine.connect() as connection:
                 target = tables.PROJECTED[table]
-                found.update((_key_of(target, row), row) for row in fetch(connection, target, missing))
+                rows = lookup(target, connection.dialect).run(connection, missing)
+                found.update((_key_of(target, row), row) for row in rows)
         return found
 
     def apply(self, changes: Changes, old: Positions, new: Positions) -> None:
