@@ -74,7 +74,8 @@ class SchedulerCore:
         kind, tenant, name = keys.parts(key)
         if kind == keys.JOBS:
             return replace(state.stored(JobState, rows), tenant=tenant, name=name, rows=rows)
-        return _with_plans(replace(state.stored(ScheduleState, rows), tenant=tenant, name=name, rows=rows))
+        row = rows.get(keys.MAIN)
+        return _with_plans(replace(state.stored(ScheduleState, rows), tenant=tenant, name=name, rows=rows, row=row))
 
     def save(self, key: bytes, state_: State, rows: Rows) -> None:  # noqa: ARG002 -- the port's signature
         """See `runtime.machine.Core`."""

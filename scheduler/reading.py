@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from runtime.machine import PARTITION, Moment
-from runtime.record import REPLY_HEADER, Record
+from runtime.record import REPLY_HEADER, SEQUENCE_HEADER, Record
 from scheduler import bounds, commands, keys
 from scheduler.partition import CatalogRead
 from schemas import codec, identity, topics
@@ -98,10 +98,18 @@ def _command(record: Record) -> Command:
 
 
 def _outcome(record: Record) -> tuple[bytes, OutcomeRead] | None:
-    fact = codec.decode(codec.read_envelope(record.value, record.headers))
+    fact = _fact(record)
     if not isinstance(fact, RunFinished):
         return None
     return keys.schedule(fact.tenant, fact.schedule), OutcomeRead(finished=fact, appended_at=record.appended_at)
+
+
+def _fact(record: Record) -> Fact:
+    """The fact of a record: nearly always one that a processor of ours wrote, known by the only header that it has."""
+    headers = record.headers
+    if record.value is not None and len(headers) == 1 and headers[0][0] == SEQUENCE_HEADER:
+        return codec.read_fact(record.value)
+    return codec.decode(codec.read_envelope(record.value, headers))
 
 
 def _catalog(record: Record) -> tuple[bytes, CatalogRead] | None:

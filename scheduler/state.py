@@ -108,13 +108,17 @@ class Cancelling:
 
 @frozen
 class ScheduleState:
-    """Everything about a schedule that decides. `due` is a note of what was computed from the rest, never stored."""
+    """Everything about a schedule that decides.
+
+    `due` is a note of what was computed from the rest, `row` one of what stands stored; neither is part of the row.
+    """
 
     tenant: str = field(default="", metadata={"wire": False})
     name: str = field(default="", metadata={"wire": False})
     rows: Rows = field(default=None, metadata={"wire": False}, compare=False, repr=False)  # type: ignore[assignment]
     plans: Mapping[int, Plan] = field(default_factory=dict, metadata={"wire": False}, compare=False, repr=False)
     due: Any = field(default=None, metadata={"wire": False}, compare=False, repr=False)
+    row: bytes | None = field(default=None, metadata={"wire": False}, compare=False, repr=False)
     # Kept for ever, so that a recreated schedule continues:
     version: int = 0
     source_version: int | None = None
@@ -223,8 +227,11 @@ _copy = _copier()
 def save(state: State, rows: Rows) -> None:
     """Write the state's own row when it says something new."""
     row = codec.dump(state)
-    if row != rows.get(keys.MAIN):
-        rows.put(keys.MAIN, row)
+    if row == (state.row if isinstance(state, ScheduleState) else rows.get(keys.MAIN)):
+        return
+    rows.put(keys.MAIN, row)
+    if isinstance(state, ScheduleState):
+        object.__setattr__(state, "row", row)  # a note, so that the next save need not read; the value is the same
 
 
 def stored(cls: type[S], rows: Rows) -> S:

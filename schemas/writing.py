@@ -42,7 +42,7 @@ CARRIED_MAX = 4096  # what a few batches take and hand out: under 16 MiB
 
 _canonical: dict[type, Writer] = {}  # one entry a class, each
 _plain: dict[type, Writer] = {}
-_shared: dict[type, Callable[[Any], Rendered]] = {}
+_shared: dict[type, Callable[..., Rendered]] = {}
 
 
 def dump(value: Any) -> bytes:
@@ -55,6 +55,11 @@ def dump(value: Any) -> bytes:
 def dump_shared(value: Any) -> bytes:
     """Canonical JSON of an object that others will carry: theirs takes over what is rendered here."""
     return _rendering(type(value))(value)[1]
+
+
+def keep(value: Any, raw: bytes) -> None:
+    """Take `raw` for the JSON of an object that others will carry: it is what the object was read from."""
+    _rendering(type(value))(value, raw)
 
 
 def canonical(cls: type) -> Writer:
@@ -101,6 +106,8 @@ def _unless_default(shape: Shape) -> str:
         return "if v is not None: "
     if shape.absent in ("", (), {}):
         return "if v: "
+    if shapes.is_dataclass(shape.hint):  # equality of dataclasses is slow, and most are the very default
+        return f"if v is not default_{shape.name} and v != default_{shape.name}: "
     return f"if v != default_{shape.name}: "
 
 
@@ -135,9 +142,12 @@ def _value(hint: Any, of_class: Callable[[type], Writer], *, json: Writer | None
 
 def _late_writer(cls: type, of_class: Callable[[type], Writer]) -> Writer:
     """The writer of a class, looked up when it is first needed: a class may contain itself."""
+    found: list[Writer] = []
 
     def write(value: Any) -> Any:
-        return of_class(cls)(value)
+        if not found:
+            found.append(of_class(cls))
+        return found[0](value)
 
     return write
 
@@ -158,20 +168,20 @@ def _rendered_once(cls: type) -> Writer:
     return lambda value: rendering(value)[2]
 
 
-def _rendering(cls: type) -> Callable[[Any], Rendered]:
+def _rendering(cls: type) -> Callable[..., Rendered]:
     if cls not in _shared:
         _shared[cls] = _keeping(canonical(cls), SHARED_MAX if cls in SHARED else CARRIED_MAX)
     return _shared[cls]
 
 
-def _keeping(write: Writer, kept_max: int) -> Callable[[Any], Rendered]:
+def _keeping(write: Writer, kept_max: int) -> Callable[..., Rendered]:
     kept: dict[int, Rendered] = {}  # by identity, which is an object's own as long as it is kept
 
-    def render(value: Any) -> Rendered:
+    def render(value: Any, raw: bytes = b"") -> Rendered:
         known = kept.get(id(value))
         if known is not None:
             return known
-        raw = orjson.dumps(write(value), option=orjson.OPT_UTC_Z)
+        raw = raw or orjson.dumps(write(value), option=orjson.OPT_UTC_Z)
         rendered = (value, raw, orjson.Fragment(raw))
         if len(raw) <= SHARED_BYTES_MAX:
             if len(kept) >= kept_max:
