@@ -17,13 +17,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from api.mailbox import NOTHING, RESEND_SECONDS, HandedOut, Mailbox, Post
+from api.mailbox import NOTHING, RESEND_SECONDS, HandedOut, Mailbox, Post, read
 from api.problems import Problem, overloaded
 from runtime.record import Outgoing, Record
 from schemas import codec, identity, topics
-from schemas.internal import HandOut, LeaseNotice, WorkerReport
+from schemas.internal import WorkerReport
 
 if TYPE_CHECKING:
     from api.appender import Appender
@@ -173,16 +171,21 @@ class WorkerRelay:
         for record in records:
             if record.value is None or record.key is None:
                 continue
-            document = orjson.loads(record.value)
-            data = document["data"]
-            try:
-                box = self._box(data["incarnation"])
-            except Problem:  # No room for workers that were never heard of here: their leases end by themselves.
+            post = read(record.value)
+            box = None if post is None else self._box_for(post.incarnation)
+            if box is None:
                 continue
-            if document["type"] == HandOut.TYPE:
-                box.put(HandedOut(data["offset"], data["lease"], data, _data_json(record.value, data)))
-            elif document["type"] == LeaseNotice.TYPE:
-                box.notice(data)
+            if isinstance(post, HandedOut):
+                box.put(post)
+            elif post is not None:
+                box.notice(post)
+
+    def _box_for(self, incarnation: str) -> Mailbox | None:
+        """None when there is no room for workers that were never heard of here: their leases end by themselves."""
+        try:
+            return self._box(incarnation)
+        except Problem:
+            return None
 
     def _sweep(self) -> None:
         now = _time()
@@ -208,17 +211,6 @@ async def _either(event: asyncio.Event, leaving: asyncio.Future[object] | None, 
         waiting.cancel()
     if leaving is not None and leaving.done() and not event.is_set():
         raise ClientGone
-
-
-_DATA = b',"data":'
-
-
-def _data_json(value: bytes, data: dict[str, Any]) -> bytes:
-    """The bytes of an event's data. Our own events end with it, and quotes inside a text are never bare."""
-    at = value.find(_DATA)
-    if at > 0 and value.endswith(b"}"):
-        return value[at + len(_DATA) : -1]
-    return orjson.dumps(data)
 
 
 def _time() -> float:

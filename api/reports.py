@@ -8,7 +8,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from schemas import refusals
+from schemas.facts import ErrorInfo
 from schemas.faults import Fault, Refused
+from schemas.internal import FinishedLease
 
 RESULT_BYTES_MAX = 16 * 1024
 ERROR_TYPE_MAX = 256
@@ -111,15 +113,16 @@ def _fault(detail: Any, model: type[BaseModel]) -> Fault:
     return refusals.fault(detail, "")
 
 
-def finished_data(body: Finished | Completion, lease: str, pointer: str) -> dict[str, Any]:
+def finished_lease(body: Finished | Completion, lease: str, pointer: str) -> FinishedLease:
     """What a report says of a finished lease; `Refused` for a result that is too large."""
-    data: dict[str, Any] = {"lease": lease, "outcome": body.outcome}
-    if body.result is not None:
-        if len(orjson.dumps(body.result)) > RESULT_BYTES_MAX:
-            message = "is over 16 KiB of JSON"
-            where = f"{pointer}/result"
-            raise Refused(Fault(pointer=where, code="too_large", message=message, remedy="return a reference"))
-        data["result"] = body.result
-    if body.error is not None:
-        data["error"] = {"type": body.error.type[:ERROR_TYPE_MAX], "message": body.error.message[:ERROR_MESSAGE_MAX]}
-    return data
+    if body.result is not None and len(orjson.dumps(body.result)) > RESULT_BYTES_MAX:
+        message = "is over 16 KiB of JSON"
+        where = f"{pointer}/result"
+        raise Refused(Fault(pointer=where, code="too_large", message=message, remedy="return a reference"))
+    return FinishedLease(lease=lease, outcome=body.outcome, result=body.result, error=_cut(body.error))
+
+
+def _cut(error: ErrorBody | None) -> ErrorInfo | None:
+    if error is None:
+        return None
+    return ErrorInfo(type=error.type[:ERROR_TYPE_MAX], message=error.message[:ERROR_MESSAGE_MAX])

@@ -11,12 +11,9 @@ from api import reports, requests
 from api.document import takes
 from api.reading import json_response
 from api.relay import UNNUMBERED, ClientGone
-from schemas.facts import ErrorInfo
-from schemas.internal import FinishedLease, WorkerReport
+from schemas.internal import WorkerReport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from api.services import ApiServices
 
 SHARD = 0  # this version's queues have one
@@ -70,17 +67,23 @@ class WorkerRoutes:
 
     async def complete(self, request: Request, lease: str) -> Response:
         body = reports.read(reports.Completion, await requests.raw_body(request))
-        finished = _finished(reports.finished_data(body, lease, ""))
+        finished = reports.finished_lease(body, lease, "")
         await self._services.leases.complete(lease, finished, body.worker)
         return json_response({"lease": lease, "outcome": body.outcome})
 
     def _fact(self, queue: str, body: reports.Report) -> tuple[WorkerReport, list[str]]:
         """The report as a fact, and the leases that are none of this queue."""
         prefix = f"{queue}.{SHARD}."
-        finished = [
-            reports.finished_data(each, each.lease, f"/finished/{number}") for number, each in enumerate(body.finished)
-        ]
-        named = (*body.held, *body.started, *(each.lease for each in body.finished))
+        finished = tuple(
+            reports.finished_lease(each, each.lease, f"/finished/{number}") for number, each in enumerate(body.finished)
+        )
+        held, started = body.held, body.started
+        foreign = {lease for lease in (*held, *started) if not lease.startswith(prefix)}
+        foreign.update(each.lease for each in finished if not each.lease.startswith(prefix))
+        if foreign:
+            held = tuple(lease for lease in held if lease not in foreign)
+            started = tuple(lease for lease in started if lease not in foreign)
+            finished = tuple(each for each in finished if each.lease not in foreign)
         fact = WorkerReport(
             queue=queue,
             shard=SHARD,
@@ -91,21 +94,13 @@ class WorkerRoutes:
             read_up_to=body.read_up_to,
             slots=body.slots,
             tasks=body.tasks,
-            held=tuple(lease for lease in body.held if lease.startswith(prefix)),
-            started=tuple(lease for lease in body.started if lease.startswith(prefix)),
-            finished=tuple(_finished(each) for each in finished if each["lease"].startswith(prefix)),
+            held=held,
+            started=started,
+            finished=finished,
             draining=body.draining,
             claim_id=body.claim_id,
         )
-        return fact, sorted({lease for lease in named if not lease.startswith(prefix)})
-
-
-def _finished(data: Mapping[str, Any]) -> FinishedLease:
-    error = data.get("error")
-    return FinishedLease(
-        lease=data["lease"], outcome=data["outcome"], result=data.get("result"),
-        error=None if error is None else ErrorInfo(type=error["type"], message=error["message"]),
-    )  # fmt: skip
+        return fact, sorted(foreign)
 
 
 def _gone(request: Request) -> Any:
