@@ -127,7 +127,7 @@ def _own_fact(record: Record) -> Fact | None:
     if record.value is None or not record.headers or record.headers[0][0] != SEQUENCE_HEADER or record.headers[1:]:
         return None
     try:
-        return codec.read_fact(record.value)
+        return codec.read_carried(record.value)
     except Refused:
         return None
 
