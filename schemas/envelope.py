@@ -35,7 +35,7 @@ class Envelope:
 
 def read_envelope(value: bytes | None, headers: tuple[tuple[str, bytes], ...]) -> Envelope:
     """The CloudEvent in a record, or `Refused`. Binary mode is known by its `ce_type` header."""
-    attributes = _attributes(headers)
+    attributes = _attributes(headers) if headers else {}
     content_type = attributes.pop("content-type", "").partition(";")[0].strip().lower()
     document = parse(value or b"")
     if "type" in attributes and content_type != _STRUCTURED:
@@ -85,6 +85,8 @@ def _attributes(headers: tuple[tuple[str, bytes], ...]) -> dict[str, str]:
 def _expect_json(content_type: Any, name: str) -> None:
     if not isinstance(content_type, str):
         raise _not_an_event(f"/{name}", f"{name} must be a string")
+    if content_type in ("", "application/json"):
+        return
     kind = content_type.partition(";")[0].strip().lower()
     json = kind in ("", "application/json", "text/json") or (kind.endswith("+json") and "batch" not in kind)
     if not json:
@@ -94,20 +96,28 @@ def _expect_json(content_type: Any, name: str) -> None:
 def _envelope(document: Mapping[str, Any]) -> Envelope:
     if document.get("specversion") != "1.0":
         raise _not_an_event("/specversion", 'specversion must be "1.0"')
+    get: Any = document.get
+    id_, source, type_, subject = texts = get("id"), get("source"), get("type"), get("subject", "")
+    for text in texts:  # the usual case in one look each
+        if type(text) is not str or not 0 < len(text) <= ATTRIBUTE_CHARACTERS_MAX:
+            _check_texts(document)
+            break
+    return Envelope(id=id_, source=source, type=type_, subject=subject, data=get("data"), time=_instant(get("time")))
+
+
+def _instant(time: Any) -> datetime | None:
+    if type(time) is str and (known := values.KNOWN_INSTANTS.get(time)):
+        return known
+    return None if time is None else values.instant(time, ("", "time"))
+
+
+def _check_texts(document: Mapping[str, Any]) -> None:
+    """Refuse what is missing or no text; an empty subject is none of that."""
     for name in ("id", "source", "type"):
         if not document.get(name):
             raise Refused(Fault(pointer=f"/{name}", code="missing", message=f"{name} must be a non-empty string"))
     for name in ("id", "source", "type", "subject"):
         _expect_text(document.get(name, ""), name)
-    time = document.get("time")
-    return Envelope(
-        id=document["id"],
-        source=document["source"],
-        type=document["type"],
-        subject=document.get("subject", ""),
-        data=document.get("data"),
-        time=None if time is None else values.instant(time, ("", "time")),
-    )
 
 
 def _expect_text(text: Any, name: str) -> None:

@@ -38,7 +38,9 @@ from typing import Any
 import orjson
 
 from schemas import shapes, values
+from schemas.faults import Fault, Refused
 from schemas.frozen import compiled, twin
+from schemas.limits import RECORD_DEPTH_MAX, deeper
 from schemas.shapes import Shape
 from schemas.writing import SHARED, SHARED_BYTES_MAX, SHARED_MAX
 
@@ -139,9 +141,13 @@ def _converter(hint: Any) -> tuple[str, Reader]:
 
 def _late_reader(cls: type) -> Reader:
     """The reader of a class, looked up when it is first needed: a class may contain itself."""
+    found: Reader | None = None
 
     def read(value: Any, place: values.Place) -> Any:
-        return reader(cls)(value, place)
+        nonlocal found
+        if found is None:
+            found = reader(cls)
+        return found(value, place)
 
     return read
 
@@ -207,9 +213,14 @@ def _read_once(cls: type) -> Reader:
     kept: dict[bytes, Any] = {}  # by the very JSON: equality of dicts would take 1, 1.0 and true for the same
 
     def read_once(value: Any, place: values.Place) -> Any:
-        raw = orjson.dumps(value)
+        try:
+            raw = orjson.dumps(value)
+        except orjson.JSONEncodeError as error:
+            raise _too_deep(place) from error
         known = kept.get(raw)
         if known is None:
+            if deeper(value, RECORD_DEPTH_MAX):  # own records are parsed without a look at their depth
+                raise _too_deep(place)
             known = read(value, place)
             if len(raw) <= SHARED_BYTES_MAX:
                 if len(kept) >= SHARED_MAX:
@@ -218,3 +229,8 @@ def _read_once(cls: type) -> Reader:
         return known
 
     return read_once
+
+
+def _too_deep(place: values.Place) -> Refused:
+    message = f"JSON is nested deeper than {RECORD_DEPTH_MAX}"
+    return Refused(Fault(pointer=values.pointer(place), code="too_deep", message=message, remedy="flatten it"))

@@ -256,6 +256,15 @@ def test_a_record_of_an_unknown_type_is_refused():
         codec.read_fact(record.replace(b"skipped.v1", b"skipped.v9"))
 
 
+@pytest.mark.parametrize("levels", [25, 300])
+def test_a_record_that_only_looks_like_our_own_brings_no_payload_too_deep_to_write(levels):
+    _, record = codec.encode(replace(CREATED, job=replace(JOB, payload={"x": 0})), source="tests", time=AT)
+    nested = b"[" * levels + b"]" * levels
+    with pytest.raises(Refused) as caught:
+        codec.read_fact(record.replace(b'{"x":0}', b'{"x":%b}' % nested))
+    assert [(fault.pointer, fault.code) for fault in caught.value.faults] == [("/data/job", "too_deep")]
+
+
 def test_a_class_may_contain_itself():
     tree = Tree(name="root", below=(Tree(name="leaf"),), named={"x": Tree(name="y")})
     assert codec.dump(tree) == b'{"below":[{"name":"leaf"}],"name":"root","named":{"x":{"name":"y"}}}'
