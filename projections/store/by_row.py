@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Dialect, bindparam, select, tuple_
+from sqlalchemy import Connection, Dialect, and_, bindparam, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Table
 
     from projections.projection import Key, Row
+
+Move = tuple[str, int, int, int]  # of the next offset of a topic's partition: from, to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,22 @@ def _listed(table: Table, dialect: Dialect, size: int) -> _Listed:
     compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
     bound = tuple(compiled.positiontup or compiled.params)
     return _Listed(sql=str(compiled), names=bound, positional=compiled.positional)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowMoves:
+    """One statement for each move."""
+
+    positions: Table
+
+    def run(self, connection: Connection, moves: Sequence[Move]) -> int:
+        """How many positions stood where they were said to."""
+        return sum(self._move(connection, *move) for move in moves)
+
+    def _move(self, connection: Connection, topic: str, partition: int, before: int, after: int) -> int:
+        old = self.positions.c
+        here = and_(old.topic == topic, old.partition == partition, old.next_offset == before)
+        return connection.execute(update(self.positions).where(here).values(next_offset=after)).rowcount
 
 
 def names(table: Table) -> list[str]:

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from sqlalchemy import Connection, Dialect, and_, bindparam, func, literal_column, select
+from sqlalchemy import Connection, Dialect, and_, bindparam, func, literal_column, select, update
 from sqlalchemy.dialects import sqlite
 
 from projections.store import by_row
@@ -20,9 +20,10 @@ from projections.store import by_row
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sqlalchemy import CTE, ColumnElement, Table
+    from sqlalchemy import CTE, ColumnElement, Table, TableValuedAlias
 
     from projections.projection import Key, Row
+    from projections.store.by_row import Move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +79,30 @@ def lookup(table: Table, dialect: Dialect) -> TextLookup:
     return TextLookup(sql=str(found.compile(dialect=dialect)), columns=tuple(by_row.names(table)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextMoves:
+    """One statement for one list of moves."""
+
+    sql: str
+
+    def run(self, connection: Connection, moves: Sequence[Move]) -> int:
+        """One step; how many positions stood where they were said to."""
+        return connection.exec_driver_sql(self.sql, (orjson.dumps(moves).decode(),)).rowcount
+
+
+def moves(positions: Table, dialect: Dialect) -> TextMoves:
+    """The moves of positions. Without WITH: the driver counts only for statements whose first word is UPDATE."""
+    moved, old = func.json_each(bindparam("moves")).table_valued("value", name="moves"), positions.c
+    here = and_(old.topic == _part(moved, 0), old.partition == _part(moved, 1), old.next_offset == _part(moved, 2))
+    statement = update(positions).values(next_offset=_part(moved, 3)).where(here)
+    return TextMoves(sql=str(statement.compile(dialect=dialect)))
+
+
 def _given(name: str) -> CTE:
     """The elements of a JSON list. Materialized, for otherwise each is written anew for each of its parts."""
     elements = func.json_each(bindparam(name)).table_valued("value")
     return select(elements.c.value).cte(name).prefix_with("MATERIALIZED")
 
 
-def _part(elements: CTE, number: int) -> ColumnElement[Any]:
+def _part(elements: CTE | TableValuedAlias, number: int) -> ColumnElement[Any]:
     return func.json_extract(elements.c.value, literal_column(f"'$[{number}]'"))

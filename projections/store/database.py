@@ -41,7 +41,7 @@ def _known(connection: Connection, name: str) -> str | None:
 
 
 def _create_anew(connection: Connection) -> None:
-    dialect.begin_schema_change(connection)
+    dialect.begin_change(connection)
     tables.METADATA.drop_all(connection)
     tables.METADATA.create_all(connection)
     connection.execute(delete(tables.META))

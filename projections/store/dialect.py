@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Table
 
     from projections.projection import Key, Row
+    from projections.store.by_row import Move
 
 # A cursor of the read model waits this long for the writer, whose transactions take milliseconds.
 _BUSY_MILLISECONDS = 5_000
@@ -49,8 +50,8 @@ def _tune(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def begin_schema_change(connection: Connection) -> None:
-    """Until the commit readers see the tables as they were. SQLite's driver would commit each step by itself."""
+def begin_change(connection: Connection) -> None:
+    """Until the commit readers see what there was. SQLite's driver would begin only before some kinds of statements."""
     if connection.dialect.name == "sqlite" and not connection.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
@@ -67,6 +68,12 @@ class Lookup(Protocol):
     def run(self, connection: Connection, keys: Sequence[Key]) -> Iterable[Row]: ...
 
 
+class Moves(Protocol):
+    """Moves positions that stand where they are said to, and tells how many did."""
+
+    def run(self, connection: Connection, moves: Sequence[Move]) -> int: ...
+
+
 @lru_cache(maxsize=64)  # one for each table
 def upsert(table: Table, dialect: Dialect, *, once: bool) -> Upsert:
     """The upsert of a table."""
@@ -79,6 +86,12 @@ def upsert(table: Table, dialect: Dialect, *, once: bool) -> Upsert:
 def lookup(table: Table, dialect: Dialect) -> Lookup:
     """The lookup of a table."""
     return by_text.lookup(table, dialect) if dialect.name == "sqlite" else by_row.RowLookup(table=table)
+
+
+@lru_cache(maxsize=8)  # there is one such table
+def moves(positions: Table, dialect: Dialect) -> Moves:
+    """The moves of the positions in a table."""
+    return by_text.moves(positions, dialect) if dialect.name == "sqlite" else by_row.RowMoves(positions=positions)
 
 
 def _dump_text(value: Any) -> str:

@@ -10,11 +10,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, insert, select, update
+from sqlalchemy import and_, delete, insert, select
 
 from projections.batch import PROJECTIONS
 from projections.store import database, tables
-from projections.store.dialect import lookup, upsert
+from projections.store.dialect import begin_change, lookup, moves, upsert
 from runtime.record import TopicPartition
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Writer:
         """Write all changes and the positions they came up to, or nothing."""
         try:
             with self._engine.begin() as connection:
+                begin_change(connection)
                 self._move(connection, old, new)
                 for table, rows in changes.items():
                     statement = upsert(tables.PROJECTED[table], connection.dialect, once=_ONCE[table])
@@ -88,19 +89,12 @@ class Writer:
             rows.clear()
 
     def _move(self, connection: Connection, old: Positions, new: Positions) -> None:
-        for at, offset in new.items():
-            topic, partition = at
-            before = old.get(at)
-            if before == offset:
-                continue
-            row = {"topic": topic, "partition": partition, "next_offset": offset}
-            if before is None:
-                connection.execute(insert(tables.POSITIONS), row)
-                continue
-            here = and_(tables.POSITIONS.c.topic == topic, tables.POSITIONS.c.partition == partition)
-            moved = update(tables.POSITIONS).where(here, tables.POSITIONS.c.next_offset == before)
-            if connection.execute(moved.values(next_offset=offset)).rowcount != 1:
-                raise Overtaken(f"{topic}[{partition}] was moved from {before} by another writer")
+        first = [{"topic": at.topic, "partition": at.partition, "next_offset": new[at]} for at in new if at not in old]
+        if first:
+            connection.execute(insert(tables.POSITIONS), first)
+        moved = [(*at, old[at], offset) for at, offset in new.items() if old.get(at, offset) != offset]
+        if moved and moves(tables.POSITIONS, connection.dialect).run(connection, moved) != len(moved):
+            raise Overtaken(f"another writer has moved one of {moved}")
 
     def _remember(self, table: str, rows: Mapping[Key, Row]) -> None:
         if _ONCE[table]:

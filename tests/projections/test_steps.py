@@ -89,8 +89,21 @@ def test_readers_see_json_and_truth_as_such(connection):
     assert (row["error"], row["counted"]) == ({"message": '"no" \0'}, True)
 
 
+def test_only_positions_that_stand_where_they_are_said_to_are_moved(connection):
+    by_text.upsert(tables.POSITIONS, connection.dialect, once=False).run(
+        connection, [{"topic": "t", "partition": partition, "next_offset": 5} for partition in range(3)]
+    )
+    text, row = by_text.moves(tables.POSITIONS, connection.dialect), by_row.RowMoves(positions=tables.POSITIONS)
+    assert text.run(connection, [("t", 0, 5, 6), ("t", 1, 4, 9), ("u", 0, 5, 9)]) == 1
+    assert row.run(connection, [("t", 2, 5, 7), ("t", 1, 4, 9), ("u", 0, 5, 9)]) == 1
+    assert connection.execute(select(tables.POSITIONS).order_by("partition")).all() == [
+        ("t", 0, 6), ("t", 1, 5), ("t", 2, 7),
+    ]  # fmt: skip
+
+
 def test_postgresql_is_asked_for_a_row_a_step_and_its_names_are_bound():
-    upsert = by_row.upsert(tables.POSITIONS, PGDialect_psycopg(), once=False)
+    dialect: Any = PGDialect_psycopg()  # type: ignore[no-untyped-call]  # SQLAlchemy does not type it
+    upsert = by_row.upsert(tables.POSITIONS, dialect, once=False)
     assert upsert.sql == (
         "INSERT INTO positions (topic, partition, next_offset) "
         "VALUES (%(topic)s::VARCHAR, %(partition)s::INTEGER, %(next_offset)s::BIGINT) "

@@ -191,6 +191,16 @@ def test_a_writer_whose_positions_were_moved_by_another_writes_nothing(model):
     assert ids(model.reader.runs(ACME, RunFilter())) == ["report.20260301T000000Z"]
 
 
+def test_a_batch_that_fails_half_way_writes_nothing_not_even_the_first(model):
+    records = as_read([*histories.succeeded("report", 0)])
+    changes = batch.fold(batch.read_all(records), model.writer.load)
+    broken = {"runs": changes["runs"], "attempts": {("acme", "r", 0): {"tenant": "acme"}}}
+    with pytest.raises(KeyError):
+        model.writer.apply(broken, {}, {PLACE: 4})
+    assert model.reader.runs(ALL, RunFilter()).rows == []
+    assert model.writer.positions() == {}
+
+
 def test_another_cluster_or_another_topic_of_the_same_name_starts_with_empty_rows(model):
     source = {"cluster": "one", "tidewheel.run-events": "t1"}
     model.writer.belong_to(source, anew=False)
