@@ -30,6 +30,7 @@ SCHEDULES = 1_000
 SECONDS = 12  # some two seconds of work on a slow core
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = "tidewheel/scheduler/0"
+WOKEN = Woken()
 KINDS = ("decide", "settle", "route", "encode", "idle", "floor")
 
 
@@ -88,32 +89,33 @@ class Bench:
         self.apply(self.core.decide(self.state(read[0]), read[1], moment(START), self.state(PARTITION)))
 
     def second(self, now: datetime) -> None:
-        """Every schedule is due once; then every run ends."""
-        facts = self.timed("decide", lambda: [self.create(key, now) for key in self.keys])
+        """Every schedule is due once; then every run ends. As in a processor, all of it happens at one moment."""
+        at = moment(now)
+        facts = self.timed("decide", lambda: [self.create(key, at) for key in self.keys])
         self.runs += len(facts)
         self.timed("route", lambda: [self.core.route(self.states[self.core.key_of(fact)], fact) for fact in facts])
         self.timed("idle", lambda: [self.core.wakeup(self.states[key]) for key in self.keys])
-        settled = self.timed("settle", lambda: [self.settle(fact, now) for fact in facts])
+        settled = self.timed("settle", lambda: [self.settle(fact, at) for fact in facts])
         written: list[Fact] = [*facts, *settled]
         encoded = self.timed("encode", lambda: [codec.encode(fact, source=SOURCE, time=now)[1] for fact in written])
         self.bytes += sum(map(len, encoded))
         plain = [orjson.loads(value) for value in encoded]
         self.timed("floor", lambda: [orjson.dumps(document) for document in plain])
 
-    def create(self, key: bytes, now: datetime) -> RunCreated:
+    def create(self, key: bytes, at: Moment) -> RunCreated:
         """One occurrence becomes a run."""
-        facts = self.core.decide(self.states[key], Woken(), moment(now), self.states[PARTITION])
+        facts = self.core.decide(self.states[key], WOKEN, at, self.states[PARTITION])
         self.apply(facts)
         self.core.wakeup(self.states[key])
         (fact,) = facts
         assert isinstance(fact, RunCreated)
         return fact
 
-    def settle(self, run: RunCreated, now: datetime) -> Fact:
+    def settle(self, run: RunCreated, at: Moment) -> Fact:
         """One run ends."""
         key = self.core.key_of(run)
-        outcome = OutcomeRead(finished=finished(run, now), appended_at=now + timedelta(milliseconds=200))
-        (fact,) = self.core.decide(self.states[key], outcome, moment(now), self.states[PARTITION])
+        outcome = OutcomeRead(finished=finished(run, at.now), appended_at=at.now + timedelta(milliseconds=200))
+        (fact,) = self.core.decide(self.states[key], outcome, at, self.states[PARTITION])
         self.apply((fact,))
         return fact
 

@@ -144,8 +144,8 @@ def _dropped(state: ScheduleState, context: Context) -> Facts:
 def _occurrence(state: ScheduleState, context: Context) -> Facts:
     due = timeline.upcoming(state).due
     assert due is not None, "an occurrence is due"
-    facts = _decided(state, context, due)
     plan = state.plans[due.phase.version]
+    facts = _decided(state, context, due, plan)
     if plan.drops and not isinstance(facts[0], RecoveryStarted):
         readings = skipping.dropped(state, context, due.phase, state.decided_until, _last_of(facts[-1], due))
         facts = (*readings, *facts)
@@ -154,9 +154,8 @@ def _occurrence(state: ScheduleState, context: Context) -> Facts:
     return facts
 
 
-def _decided(state: ScheduleState, context: Context, due: Due) -> Facts:
+def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts:
     """The one decision on the first occurrence that is due, or on a range that begins with it."""
-    plan = state.plans[due.phase.version]
     if due.phase.paused:
         until = seconds(context.horizon) if due.ends is None else min(seconds(context.horizon), due.ends)
         return (skipping.stretch(state, context, due.nominal, until, due.phase.version, SkipReason.PAUSED),)

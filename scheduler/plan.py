@@ -48,7 +48,10 @@ class JobRecipe:
 
 @frozen
 class Plan:
-    """What a version of a schedule does. `drops`: its policies may leave out local readings."""
+    """What a version of a schedule does.
+
+    `drops`: its policies may leave out local readings. `exclusive`: active runs can stand in an occurrence's way.
+    """
 
     trigger: occurrences.Trigger
     zone: occurrences.Zone
@@ -63,11 +66,7 @@ class Plan:
     job_name: str | None
     recipe: JobRecipe | None
     drops: bool
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether active runs can stand in an occurrence's way."""
-        return self.overlap != "allow_all"
+    exclusive: bool
 
 
 @lru_cache(maxsize=PLANS_MAX)
@@ -96,6 +95,7 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         job_name=schedule.job if isinstance(schedule.job, str) else None,
         recipe=None if inline is None else recipe(inline),
         drops=_drops(trigger),
+        exclusive=schedule.overlap.policy != "allow_all",
     )
 
 

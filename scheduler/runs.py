@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from scheduler import keys, occurrences, plan
@@ -32,7 +33,7 @@ def of_occurrence(
     """The one run of an occurrence."""
     plan_ = state.plans[version]
     due_at = from_seconds(nominal)
-    run_id = identity.occurrence_run_id(state.name, due_at)
+    run_id = state.name + _ending(nominal)
     previous = _before(state, plan_, nominal)
     job = recipe.snapshot
     if recipe.render is not None:
@@ -54,6 +55,12 @@ def of_occurrence(
         interval_from=None if previous is None else from_seconds(previous),
         labels=plan_.labels,
     )
+
+
+@lru_cache(maxsize=4096)  # thousands of schedules are due in the same second
+def _ending(nominal: int) -> str:
+    """What the ids of all runs of an instant end in, behind the schedule's name."""
+    return identity.occurrence_run_id("", from_seconds(nominal))
 
 
 def of_command(
