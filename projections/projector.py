@@ -68,7 +68,9 @@ class Limits:
     records: int = 2_000
     bytes: int = 8 * 1024 * 1024
     idle: timedelta = timedelta(milliseconds=100)  # how long an empty poll waits
-    linger: timedelta = timedelta(milliseconds=10)  # how long a small batch waits for company
+    # How long a small batch waits for company, so that the events of a short run become one row at once. Whoever waits
+    # for rows cuts it short; who does not sees them that much later.
+    linger: timedelta = timedelta(milliseconds=50)
     trim_rows: int = 500  # a step of retention takes milliseconds
     trim_every: timedelta = timedelta(seconds=10)
     retry_after: timedelta = timedelta(seconds=1)
@@ -103,6 +105,7 @@ class Projector:
         self._trimmed_at = self._as_of
         self._callbacks: list[Callable[[], None]] = []
         self._stopping = threading.Event()
+        self._hurry = threading.Event()  # somebody waits for rows, or for the end
         self._reader: EventReader | None = None
         self._thread = threading.Thread(target=self._run, name="projector", daemon=True)
         self.problem: str | None = None
@@ -120,6 +123,7 @@ class Projector:
     def stop(self, timeout: float) -> bool:
         """End when the batch in hand is written; whether it had ended within `timeout` seconds."""
         self._stopping.set()
+        self._hurry.set()
         reader = self._reader
         if reader is not None:
             reader.wake()
@@ -175,7 +179,11 @@ class Projector:
         return self.problem is None and self._targets is not None and self._reached(self._targets)
 
     def _reached(self, targets: Positions) -> bool:
-        return all(self._positions.get(partition, 0) >= offset for partition, offset in targets.items())
+        """Whoever asks before they are there waits for them; after each batch it asks again."""
+        reached = all(self._positions.get(partition, 0) >= offset for partition, offset in targets.items())
+        if not reached:
+            self._hurry.set()
+        return reached
 
     # --- the thread -----------------------------------------------------------------------------------------------
 
@@ -239,13 +247,15 @@ class Projector:
         records = reader.poll(
             records_max=limits.records, bytes_max=limits.bytes, timeout=limits.idle.total_seconds()
         )  # fmt: skip
-        if not records or len(records) >= limits.records or self._stopping.wait(limits.linger.total_seconds()):
+        if not records or len(records) >= limits.records:
             return records
+        self._hurry.wait(limits.linger.total_seconds())
         more = reader.poll(records_max=limits.records - len(records), bytes_max=limits.bytes, timeout=0)
         return records + more
 
     def _publish(self, positions: dict[TopicPartition, int], as_of: datetime) -> None:
         with self._moved:
+            self._hurry.clear()
             self._positions = positions
             self.problem = None
             self._as_of = max(as_of, self._as_of)

@@ -80,6 +80,34 @@ def test_a_write_can_be_waited_for(log, tmp_path):
             assert len(running.follow().runs()) == minute + 1
 
 
+def test_a_reader_that_waits_for_rows_does_not_wait_for_company_of_its_event(log, tmp_path):
+    with Running(log, tmp_path / "m.sqlite", linger=timedelta(hours=1)) as running:
+        for minute in range(3):
+            log.append(records([created("report", minute * 60)]))
+            assert len(running.follow().runs()) == minute + 1
+
+
+def test_a_reader_that_asks_after_each_batch_does_not_wait_for_company_either(log, tmp_path):
+    with Running(log, tmp_path / "m.sqlite", linger=timedelta(hours=1)) as running:
+        moved = threading.Event()
+        silence = running.projector.on_progress(moved.set)
+        log.append(records([created("report", 0)]))
+        ends = {place: log.end_offset(place) for place in running.projector.inputs()}
+        while not running.projector.reached(ends):
+            assert moved.wait(SECONDS)
+            moved.clear()
+        assert running.runs() == ["report.20260301T000000Z"]
+        silence()
+
+
+def test_a_batch_that_waits_for_company_does_not_keep_the_projector_from_stopping(log, tmp_path):
+    with Running(log, tmp_path / "m.sqlite", linger=timedelta(hours=1)) as running:
+        assert running.projector.ready(SECONDS)
+        log.append(records([created("report", 0)]))
+    with Running(log, tmp_path / "m.sqlite") as running:
+        assert running.follow().runs() == ["report.20260301T000000Z"]
+
+
 def test_waiting_for_what_never_comes_ends(log, tmp_path):
     with Running(log, tmp_path / "m.sqlite") as running:
         assert not running.projector.wait_until({TopicPartition(topics.RUN_EVENTS, 0): 99}, 0.01)
