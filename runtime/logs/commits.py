@@ -1,9 +1,10 @@
-"""How a commit gets into the embedded log: reserved in order, written side by side, visible in order.
+"""How a commit gets into the embedded log: reserved in order, written without the lock, visible in order.
 
 A commit reserves its offsets under the lock (microseconds). It is encoded and written without the lock, beside
-others: RocksDB joins concurrent writers into one write, and with `durability="disk"` into one sync. It becomes
-visible under the lock again, in the order of the reservations: so readers see transactions whole and offsets in order,
-and a commit that has returned is durable with all that stands before it.
+others: RocksDB would join concurrent writers into one write, and with `durability="disk"` into one sync, but rocksdict
+0.3.29 keeps the interpreter during a write, so that they follow one another. It becomes visible under the lock again,
+in the order of the reservations: so readers see transactions whole and offsets in order, and a commit that has
+returned is durable with all that stands before it.
 
 A kill may leave a gap in the offsets: what was not written never was. A write that fails is different: nobody knows
 how much of it will be there after the next start. So nothing is written behind it until the log is opened again:
