@@ -15,7 +15,7 @@ The order of the questions is the policy:
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -33,7 +33,6 @@ from schemas.facts import (
     RunFinished,
     RunRetryScheduled,
 )
-from schemas.frozen import frozen
 
 RESULT_BYTES_MAX = 16 * 1024  # contract: a larger result belongs where it can be looked at, not into every log
 ERROR_TYPE_MAX = 256
@@ -52,9 +51,11 @@ _WORDS = {
 }
 
 
-@frozen
-class Ending:
-    """How an attempt ends. `started_at` is given when the same decision says that it started."""
+class Ending(NamedTuple):
+    """How an attempt ends. `started_at` is given when the same decision says that it started.
+
+    A named tuple because each attempt has one and it is made quickly.
+    """
 
     outcome: AttemptOutcome
     at: datetime

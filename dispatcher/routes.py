@@ -32,23 +32,20 @@ def route(fact: Fact) -> Sequence[Output]:
 
 
 def _event(fact: Fact) -> Sequence[Output]:
-    return (Output(topic=topics.RUN_EVENTS, key=fact.subject, fact=fact),)
+    return (Output(topics.RUN_EVENTS, fact.subject, fact),)
 
 
 def _outcome(fact: Fact) -> Sequence[Output]:
     key = fact.subject
-    return (
-        Output(topic=topics.RUN_EVENTS, key=key, fact=fact),
-        Output(topic=topics.RUN_OUTCOMES, key=key, fact=fact),
-    )
+    return Output(topics.RUN_EVENTS, key, fact), Output(topics.RUN_OUTCOMES, key, fact)
 
 
 def _dead_letter(fact: Fact) -> Sequence[Output]:
-    return (Output(topic=topics.DEAD_LETTERS, key=fact.subject, fact=fact),)
+    return (Output(topics.DEAD_LETTERS, fact.subject, fact),)
 
 
 def _rejection(fact: Fact) -> Sequence[Output]:
-    return (Output(topic=topics.REJECTIONS, key=fact.subject, fact=fact),)
+    return (Output(topics.REJECTIONS, fact.subject, fact),)
 
 
 def _hand_out(fact: HandOut) -> Sequence[Output]:
@@ -60,12 +57,11 @@ def _notice(fact: LeaseNotice) -> Sequence[Output]:
 
 
 def _to_inbox(fact: HandOut | LeaseNotice, queue: str) -> Sequence[Output]:
-    topic = topics.dispatch_topic(queue)
-    return (Output(topic=topic, key=fact.incarnation, fact=fact, partition=fact.inbox),)
+    return (Output(topics.dispatch_topic(queue), fact.incarnation, fact, fact.inbox),)
 
 
 def _answer(fact: CommandAnswered) -> Sequence[Output]:
-    return (Output(topic=topics.REPLIES, key=fact.command_id, fact=fact, partition=fact.reply_to),)
+    return (Output(topics.REPLIES, fact.command_id, fact, fact.reply_to),)
 
 
 ROUTES: Mapping[type[Fact], Callable[[Any], Sequence[Output]]] = {

@@ -239,7 +239,7 @@ class Workforce:
     def begin(self, run: OpenRun) -> None:
         """A worker has begun what it holds: its time runs from now."""
         self.of(run).measure = None
-        self._attendance.not_before(run.incarnation, self._first_end(run))
+        self._attendance.not_before(run.incarnation, run.over_at())  # when its lease ends is known
 
     def release(self, run: OpenRun) -> Worker | None:
         """A lease ended. The worker, or None when the lease was the last thing that kept it."""

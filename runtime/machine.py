@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from schemas.facts import Fact
 from schemas.frozen import frozen
@@ -72,9 +72,11 @@ class Reached:
     until: datetime
 
 
-@frozen
-class Output:
-    """Where a fact goes. `partition` None: by murmur2 of `key`. `tombstone` deletes `key` on a compacted topic."""
+class Output(NamedTuple):
+    """Where a fact goes. `partition` None: by murmur2 of `key`. `tombstone` deletes `key` on a compacted topic.
+
+    A named tuple, like the `Outgoing` that becomes of it, because most facts have one and a tuple is made quickly.
+    """
 
     topic: str
     key: str
