@@ -62,7 +62,9 @@ class Holdings:
     retired_at: float | None = None
     took_leave: bool = False
     _number: int = 0
-    _held: dict[str, tuple[HandOut, float]] = field(default_factory=dict)
+    _held: dict[str, HandOut] = field(default_factory=dict)
+    # When each was taken, by seconds of lease: jobs have few different ones, and the first of each ends first.
+    _taken_at: dict[float, dict[str, float]] = field(default_factory=dict)
     _started: dict[str, None] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
     _outstanding: set[int] = field(default_factory=set)
@@ -85,7 +87,7 @@ class Holdings:
         for handout in handouts:
             if handout.incarnation == self.incarnation and self._is_new(handout.offset):
                 fresh.append(handout)
-                self._held[handout.lease] = (handout, now)
+                self._hold(handout, now)
                 self._seen.add(handout.offset)
         if fresh:
             others = self._outstanding - {number}
@@ -104,12 +106,13 @@ class Holdings:
 
     def drop(self, lease: str) -> None:
         """The lease is no longer this worker's."""
-        self._held.pop(lease, None)
+        self._release(lease)
         self._started.pop(lease, None)
 
     def retire(self, now: float) -> None:
         """Another incarnation takes this one's place: all leases are given up, outcomes are still told."""
         self._held.clear()
+        self._taken_at.clear()
         self._started.clear()
         self.retired_at = now
 
@@ -186,20 +189,34 @@ class Holdings:
 
     def interval_seconds(self) -> float:
         """How long there may be silence between two reports."""
-        shortest = min((handout.lease_seconds for handout, _ in self._held.values()), default=IDLE_SECONDS * 3)
+        shortest = min(self._taken_at, default=IDLE_SECONDS * 3)
         return min(IDLE_SECONDS, shortest / REPORTS_PER_LEASE)
 
     def fenced_at(self) -> float:
         """When the first lease has been without acknowledgement for too long: all work stops then."""
         return min(
             (
-                max(self.acknowledged_at, taken_at) + handout.lease_seconds * FENCED_AFTER
-                for handout, taken_at in self._held.values()
+                max(self.acknowledged_at, next(iter(taken_at.values()))) + lease_seconds * FENCED_AFTER
+                for lease_seconds, taken_at in self._taken_at.items()
             ),
             default=float("inf"),
         )
 
     # --- within ---
+
+    def _hold(self, handout: HandOut, now: float) -> None:
+        self._release(handout.lease)
+        self._held[handout.lease] = handout
+        self._taken_at.setdefault(handout.lease_seconds, {})[handout.lease] = now
+
+    def _release(self, lease: str) -> None:
+        handout = self._held.pop(lease, None)
+        if handout is None:
+            return
+        taken_at = self._taken_at[handout.lease_seconds]
+        del taken_at[lease]
+        if not taken_at:
+            del self._taken_at[handout.lease_seconds]
 
     def _is_new(self, offset: int) -> bool:
         return offset > self.read_up_to and offset not in self._seen
