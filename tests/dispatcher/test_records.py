@@ -9,7 +9,7 @@ import pytest
 from dispatcher.core import DispatcherCore
 from dispatcher.inputs import UnknownInput, partition_of, shard_key
 from runtime.machine import NEVER, PARTITION, Moment, Reached
-from runtime.record import Record
+from runtime.record import SEQUENCE_HEADER, Record
 from schemas import codec, topics
 from schemas.facts import CommandRejected, Fact
 from schemas.faults import Refused
@@ -42,6 +42,50 @@ def test_runs_holds_created_runs_cancels_and_inquiries(fact):
 
 def test_attempts_holds_worker_reports():
     assert CORE.read(record(report(), topics.ATTEMPTS)) == (b"q/mail/0", report())
+
+
+OURS = ((SEQUENCE_HEADER, b"scheduler-0-1"),)  # what our own processes give each of their records
+
+
+@pytest.mark.parametrize("fact", [run(1), cancel(), inquiry(run(1))], ids=lambda fact: type(fact).__name__)
+def test_a_record_of_our_own_processes_is_read_like_any_other(fact):
+    assert CORE.read(record(fact)._replace(headers=OURS)) == (b"q/mail/0", fact)
+
+
+@pytest.mark.parametrize("value", [None, b"", b"\xff\x00", b"[]", b"null", b'{"specversion":"1.0"}', b"{" * 40])
+def test_poison_is_refused_whoever_it_says_it_is_from(value):
+    with pytest.raises(Refused):
+        CORE.read(Record(topics.RUNS, HERE, 17, None, value, OURS, T0))
+
+
+def test_a_newer_type_of_our_own_processes_stops_the_partition():
+    envelope = {"specversion": "1.0", "id": "1", "source": "s", "type": "tidewheel.run.paused.v1", "data": {}}
+    with pytest.raises(UnknownInput, match=r"tidewheel\.run\.paused\.v1"):
+        CORE.read(Record(topics.RUNS, HERE, 17, None, orjson.dumps(envelope), OURS, T0))
+
+
+def _spaced(value: bytes) -> bytes:
+    return orjson.dumps(orjson.loads(value), option=orjson.OPT_INDENT_2)
+
+
+def _with_more(value: bytes) -> bytes:
+    return value[:-1] + b',"traceparent":"00-1"}'
+
+
+def _turned_around(value: bytes) -> bytes:
+    return orjson.dumps(dict(reversed(orjson.loads(value).items())))
+
+
+@pytest.mark.parametrize("form", [bytes, _spaced, _with_more, _turned_around])
+def test_a_runs_row_holds_its_canonical_json_in_whatever_form_it_came(form):
+    bench, fact = Bench(), run(1)
+    _, value = codec.encode(fact, source="tidewheel/test", time=T0)
+    _, read = bench.core.read(Record(topics.RUNS, HERE, 17, b"", form(value), OURS, T0)) or (b"", None)
+    bench.core.evolve(bench.state, read)
+    bench.core.save(bench.key, bench.state, bench.rows)
+    _, body = bench.rows.rows[b"r/" + fact.run_id.encode()].split(b"\n")
+    assert read == fact
+    assert value.endswith(b',"data":' + body + b"}")
 
 
 def test_what_stands_on_another_topic_is_not_for_the_dispatcher():
