@@ -80,11 +80,11 @@ def _turned_around(value: bytes) -> bytes:
 def test_a_runs_row_holds_its_canonical_json_in_whatever_form_it_came(form):
     bench, fact = Bench(), run(1)
     _, value = codec.encode(fact, source="tidewheel/test", time=T0)
-    _, read = bench.core.read(Record(topics.RUNS, HERE, 17, b"", form(value), OURS, T0)) or (b"", None)
-    bench.core.evolve(bench.state, read)
+    read = bench.core.read(Record(topics.RUNS, HERE, 17, b"", form(value), OURS, T0))
+    assert read == (bench.key, fact)
+    bench.core.evolve(bench.state, read[1])
     bench.core.save(bench.key, bench.state, bench.rows)
     _, body = bench.rows.rows[b"r/" + fact.run_id.encode()].split(b"\n")
-    assert read == fact
     assert value.endswith(b',"data":' + body + b"}")
 
 
