@@ -25,7 +25,8 @@ REMOVED = {
 class Event(NamedTuple):
     """One fact with where it stood. A tuple, because ten thousand a second are made.
 
-    `sequence` is that of the owner's transaction: of two records about one key the newer has the larger one.
+    `sequence` is that of the owner's transaction: of two records about one key the newer has the larger one. It is
+    read where topics hold one record for a key, and 0 elsewhere.
     """
 
     type: str
@@ -69,6 +70,8 @@ def _removal(record: Record) -> Event | None:
 
 
 def _sequence(record: Record) -> int:
+    if record.topic not in REMOVED:
+        return 0
     for name, text in record.headers:
         if name == SEQUENCE_HEADER:
             return int(text.rpartition(b"-")[2])

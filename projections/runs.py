@@ -46,10 +46,11 @@ def _key(event: Event) -> Key:
 
 
 def _changed(row: Row | None, event: Event, **marks: object) -> Row:
-    known = row if row is not None else _begun(event)
-    new = {**known, **marks}
+    new = row.copy() if row is not None else _begun(event)
+    before = new["appended_at"]
+    new.update(marks)
     new["state"] = state_of(new)
-    if known["appended_at"] is None or event.appended_at > known["appended_at"]:
+    if before is None or event.appended_at > before:
         new["appended_at"] = event.appended_at
     return new
 
