@@ -114,7 +114,7 @@ class Processor:
         self._telemetry = world.telemetry
         self._limits = limits
         self._source = partition.source
-        self._topics: set[str] = set()  # that are known to exist
+        self._partitions: dict[str, int] = {}  # of the topics that outputs went to: a count never changes
         self._given = NOTHING_GIVEN
         self._labels = {"role": partition.role, "partition": str(partition.number)}
         self._guard = ClockGuard(accept_after=accept_clock_after)
@@ -362,29 +362,24 @@ class Processor:
         if key is not None:
             self._workspace.evolve(key, fact)
         for route in routes:
-            if route.topic in self._topics or self._exists(route.topic):
-                batch.outputs.append(self._outgoing(route, fact, encoded, batch))
+            partitions = self._partitions.get(route.topic) or self._count_partitions(route.topic)
+            if partitions:
+                value = encoded if route.fact is fact else self._value(route, batch)
+                batch.outputs.append(_outgoing(route, value, partitions, batch.headers))
 
-    def _exists(self, topic: str) -> bool:
-        """Whether an output has somewhere to go. Only the inboxes of a queue that nobody serves here do not exist."""
+    def _count_partitions(self, topic: str) -> int:
+        """How many a topic has; 0 where an output has nowhere to go: the inboxes of a queue that nobody serves here."""
         try:
-            self._log.partitions(topic)
+            self._partitions[topic] = self._log.partitions(topic)
         except UnknownTopic:
             self._telemetry.error(Event.OUTPUT_DROPPED, topic=topic, **self._labels)
-            return False
-        self._topics.add(topic)
-        return True
+            return 0
+        return self._partitions[topic]
 
-    def _outgoing(self, route: Output, fact: Fact, encoded: bytes, batch: Batch) -> Outgoing:
-        value: bytes | None = encoded
+    def _value(self, route: Output, batch: Batch) -> bytes | None:
         if route.tombstone:
-            value = None
-        elif route.fact is not fact:
-            _, value = codec.encode(route.fact, source=self._source, time=batch.moment.now)
-        partition = route.partition
-        if partition is None:
-            partition = identity.partition_of(route.key, self._log.partitions(route.topic))
-        return Outgoing(route.topic, partition, route.key.encode(), value, batch.headers)
+            return None
+        return codec.encode(route.fact, source=self._source, time=batch.moment.now)[1]
 
     # --- committing -----------------------------------------------------------------------------------------------
 
@@ -460,3 +455,8 @@ class Processor:
     def _opened_producer(self) -> Producer:
         assert self._producer is not None, "open the processor first"
         return self._producer
+
+
+def _outgoing(route: Output, value: bytes | None, partitions: int, headers: Headers) -> Outgoing:
+    partition = identity.partition_of(route.key, partitions) if route.partition is None else route.partition
+    return Outgoing(route.topic, partition, route.key.encode(), None if route.tombstone else value, headers)
