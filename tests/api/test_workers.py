@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import pytest
 
 from api.mailbox import RESEND_SECONDS
@@ -50,6 +52,11 @@ def inboxed(fact: Any) -> Outgoing:
     return Outgoing(topics.dispatch_topic("default"), INBOX, fact.incarnation.encode(), value)
 
 
+def inboxed_as_other(handout: Outgoing) -> Outgoing:
+    """The same words under a type that a newer version may have."""
+    return replace(handout, value=(handout.value or b"").replace(HandOut.TYPE.encode(), b"tidewheel.run.offered.v1"))
+
+
 async def reported(house: Any, count: int) -> Any:
     """The newest of so many reports, once they are there."""
     return (await asyncio.to_thread(house.wait_for_reports, count))[-1]
@@ -84,6 +91,24 @@ async def test_a_waiting_report_is_answered_by_the_hand_out_as_the_owner_wrote_i
     (given,) = (await waiting).json()["leases"]
     assert (given["offset"], given["lease"], given["lease_duration"]) == (4, lease(4), "PT30S")
     assert given["run"]["job"]["target"] == {"type": "task", "name": "reports.nightly"}
+
+
+async def test_a_hand_out_whose_fields_stand_in_another_order_is_given_as_well(house):
+    """What is needed of a hand-out is usually read from the front of it, without its run."""
+    usual = hand_out(4)
+    event = orjson.loads(usual.value or b"")
+    event["data"] = dict(reversed(event["data"].items()))
+    waiting = asyncio.create_task(house.http.post(REPORT, json=body(wait=20)))
+    await reported(house, 1)
+    house.log.append([replace(usual, value=orjson.dumps(event))])
+    assert (await waiting).json()["leases"] == [event["data"]]
+
+
+async def test_a_record_that_is_nothing_to_a_worker_is_passed_over(house):
+    waiting = asyncio.create_task(house.http.post(REPORT, json=body(wait=20)))
+    await reported(house, 1)
+    house.log.append([inboxed_as_other(hand_out(3)), hand_out(4)])
+    assert [given["offset"] for given in (await waiting).json()["leases"]] == [4]
 
 
 async def test_hand_outs_of_others_are_not_given(house):
