@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -54,7 +53,7 @@ def inboxed(fact: Any) -> Outgoing:
 
 def inboxed_as_other(handout: Outgoing) -> Outgoing:
     """The same words under a type that a newer version may have."""
-    return replace(handout, value=(handout.value or b"").replace(HandOut.TYPE.encode(), b"tidewheel.run.offered.v1"))
+    return handout._replace(value=(handout.value or b"").replace(HandOut.TYPE.encode(), b"tidewheel.run.offered.v1"))
 
 
 async def reported(house: Any, count: int) -> Any:
@@ -100,7 +99,7 @@ async def test_a_hand_out_whose_fields_stand_in_another_order_is_given_as_well(h
     event["data"] = dict(reversed(event["data"].items()))
     waiting = asyncio.create_task(house.http.post(REPORT, json=body(wait=20)))
     await reported(house, 1)
-    house.log.append([replace(usual, value=orjson.dumps(event))])
+    house.log.append([usual._replace(value=orjson.dumps(event))])
     assert (await waiting).json()["leases"] == [event["data"]]
 
 
