@@ -22,7 +22,10 @@ def forecast(now: Callable[[], datetime]) -> Forecast:
         accepted: bool = False,
     ) -> Outlook:  # fmt: skip
         tenant, _, name = subject.partition("/")
-        found = preview(definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name, strict=False)
+        found = preview(
+            definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name, strict=False,
+            accepted=accepted,
+        )  # fmt: skip
         return Outlook(
             words=found["words"], occurrences=tuple(map(_expected, found["occurrences"])), dst=tuple(found["dst"])
         )

@@ -30,6 +30,24 @@ SCHEDULER = Inputs(
 DISPATCHER = Inputs(lead=topics.RUNS, companions=(topics.ATTEMPTS,))
 
 
+class Entropy:
+    """Sixteen fresh random bytes a call, for one thread.
+
+    Drawn by the page: each draw lets go of the interpreter, and in a busy process it takes long to get it back.
+    """
+
+    PAGE = 4096
+
+    def __init__(self) -> None:
+        self._page = b""
+
+    def __call__(self) -> bytes:
+        if not self._page:
+            self._page = os.urandom(self.PAGE)
+        drawn, self._page = self._page[:16], self._page[16:]
+        return drawn
+
+
 class Roles:
     """Builds the partitions of both roles over one log, with their stores in one folder."""
 
@@ -57,7 +75,7 @@ class Roles:
         return lambda: DispatcherCore(self._layout, number, remembered_for=self._retention.runs)
 
     def _service(self, partition: Partition, core: Callable[[], Core[Any]]) -> PartitionService:
-        world = World(clock=self._clock, entropy=lambda: os.urandom(16), telemetry=self._telemetry)
+        world = World(clock=self._clock, entropy=Entropy(), telemetry=self._telemetry)
 
         def make() -> Processor:
             store = RocksStore(self._state / f"{partition.role}-{partition.number}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -69,7 +67,6 @@ class WorkerConnection:
     """The worker's way to the server: whole reports, on two connections at most."""
 
     def __init__(self, url: str | None, token: str | None, queue: str) -> None:
-        _do_without_sniffio()
         self.url = server_url(url)
         self._path = f"{self.url}/v1/queues/{quote(queue, safe='')}/workers:report"
         self._client = httpx.AsyncClient(
@@ -89,13 +86,3 @@ class WorkerConnection:
     async def close(self) -> None:
         """Give the connections back."""
         await self._client.aclose()
-
-
-def _do_without_sniffio() -> None:
-    """Where it is not installed, let nobody look for it again.
-
-    httpcore asks for it several times a request, and Python does not remember what it did not find: looking through
-    the whole path each time is half of what a call costs.
-    """
-    if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
-        sys.modules["sniffio"] = None  # type: ignore[assignment]  # the import system's own sign for this
