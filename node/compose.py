@@ -135,7 +135,7 @@ def partition_services(
 def unready(services: tuple[Service, ...]) -> Mapping[str, str]:
     """What does not work, and why."""
     return {
-        service.name: str(service.failure or "starting")
+        service.name: str(service.failure or getattr(service, "problem", None) or "starting")
         for service in services
         if service.failure is not None or not service.ready(0)
     }
