@@ -47,9 +47,6 @@ T = TypeVar("T")
 
 CONTENT_TYPE = b"application/cloudevents+json"
 
-# The fact that was encoded last: whoever evolves from it and keeps it as a row (a run) wants the same bytes next.
-_latest: list[tuple[Any, bytes]] = [(None, b"")]
-
 _DATA = b',"data":'  # stands last, behind strings only, in which a quote would be escaped
 _RUN = b'{"specversion":"1.0","type":"%s","source":"' % RunCreated.TYPE.encode()
 
@@ -59,11 +56,9 @@ TYPES: Mapping[str, type[Fact]] = {fact.TYPE: fact for fact in FACTS + PUBLISHED
 def encode(fact: Fact, *, source: str, time: datetime) -> tuple[str, bytes]:
     """The event id and the structured CloudEvent of a fact."""
     data = writing.dump(fact)
-    _latest[0] = (fact, data)
     subject = fact.subject
     id_ = _known_id(fact) or event_id(fact.TYPE, subject, data)
-    if type(fact) is RunFinished:
-        _encoded_last.fact, _encoded_last.id = fact, id_
+    _last.fact, _last.data, _last.id = fact, data, id_
     opening = _opening(fact.TYPE, source, time)
     return id_, b"".join((opening, orjson.dumps(subject), b',"id":', orjson.dumps(id_), _DATA, data, b"}"))
 
@@ -101,15 +96,14 @@ def read_carried(value: bytes) -> Fact:
 
 def identify(fact: Fact) -> str:
     """The event id of a fact: a function of its content."""
-    if _encoded_last.fact is fact:
-        return _encoded_last.id
+    if _last.fact is fact:
+        return _last.id
     return _known_id(fact) or event_id(fact.TYPE, fact.subject, writing.dump(fact))
 
 
 def dump(value: Any) -> bytes:
     """Canonical JSON of a dataclass."""
-    known, data = _latest[0]
-    return data if known is value else writing.dump(value)
+    return _last.data if _last.fact is value else writing.dump(value)
 
 
 def dump_shared(value: Any) -> bytes:
@@ -145,14 +139,15 @@ def _known_id(fact: Fact) -> str:
     return fact.known_id if type(fact) is RunFinished else ""
 
 
-class _EncodedLast(threading.local):
-    """The outcome that this thread encoded last: it is remembered by its id right after that."""
+class _Last(threading.local):
+    """What this thread encoded last: whoever evolves from it wants the same bytes or the same id next."""
 
-    fact: RunFinished | None = None
+    fact: Fact | None = None
+    data: bytes = b""
     id: str = ""
 
 
-_encoded_last = _EncodedLast()
+_last = _Last()
 
 
 @lru_cache(maxsize=1024)  # types times partitions; within a batch `time` is one
