@@ -84,7 +84,6 @@ class PreviewRoutes:
         if not isinstance(name, str):
             raise Refused(Fault(pointer="/name", code="type", message="must be a string"))
         definition = {field: value for field, value in document.items() if field not in FILE_FIELDS}
-        definitions.read_schedule(definition, strict=True)
         forecast = self._services.forecast
         outlook = forecast(f"{tenant}/{name}", definition, from_=begin, to=end, limit=limit)
         now = self._services.now()

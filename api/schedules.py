@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from api.services import ApiServices, Outlook
 
 NEXT_SHOWN = 3
+A_MOMENT = timedelta(seconds=1)  # a definition is judged by asking what it means, however short the time asked for
 AHEAD = timedelta(days=366 * 9)  # a 29th of February may be eight years away
 SELECTED_MAX = 500  # schedules paused or resumed by one request: each is a command of its own
 STATES = ("active", "paused", "deleted")
@@ -114,7 +115,8 @@ class ScheduleRoutes:
     async def put(self, request: Request, tenant: str, name: str) -> Response:
         document = await requests.json_object(request)
         definition = definition_of(document, "Schedule", tenant, name)
-        definitions.read_schedule(definition, strict=True)
+        now = self._services.now()
+        self._services.forecast(f"{tenant}/{name}", definition, from_=now, to=now + A_MOMENT, limit=1)  # or `Refused`
         return await self._send(request, "put", tenant, name, {"definition": definition}, body_at="/data/definition")
 
     async def delete(self, request: Request, tenant: str, name: str, runs: str | None = None) -> Response:

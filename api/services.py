@@ -47,7 +47,8 @@ class Forecast(Protocol):
     ) -> Outlook:  # fmt: skip
         """The first `limit` occurrences in [from, to) of `tenant/name`; `Refused` for what an apply would refuse.
 
-        An `accepted` definition is not judged again: its instants may have passed by now.
+        Unknown fields are refused with the nearest known name. An `accepted` definition is not judged again: its
+        instants may have passed by now, and its unknown fields were kept.
         """
         ...
 

@@ -23,8 +23,8 @@ def forecast(now: Callable[[], datetime]) -> Forecast:
     ) -> Outlook:  # fmt: skip
         tenant, _, name = subject.partition("/")
         found = preview(
-            definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name, strict=False,
-            accepted=accepted,
+            definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name,
+            strict=not accepted, accepted=accepted,
         )  # fmt: skip
         return Outlook(
             words=found["words"], occurrences=tuple(map(_expected, found["occurrences"])), dst=tuple(found["dst"])

@@ -57,6 +57,19 @@ async def test_every_fault_of_a_definition_is_told_at_once_with_a_pointer_into_t
     assert house.commands() == []
 
 
+async def test_faults_of_the_shape_do_not_hide_those_of_the_trigger(house):
+    """Whoever mends a file wants them all: the unknown field, the trigger that never fires, what is not supported."""
+    wrong = {
+        "trigger": {"cron": "0 2 31 2 *", "timezone": "Europe/Londn"},
+        "catchup": {"policy": "all"},
+        "job": {"target": {"type": "http", "url": "https://example.org"}},
+    }
+    faults = {fault["pointer"]: fault for fault in (await house.http.put(ONE, json=wrong)).json()["faults"]}
+    assert set(faults) == {"/catchup", "/job/target", "/trigger/cron", "/trigger/timezone"}
+    assert faults["/job/target"]["code"] == "not_supported"
+    assert "Europe/London" in faults["/trigger/timezone"]["remedy"]
+
+
 async def test_the_faults_that_the_owner_finds_point_into_the_body_too(house):
     fault = Fault(pointer="/data/definition/trigger/cron", code="cron", message="has 4 fields", remedy="write 5")
     house.owner = lambda command, record: [answer(record, 422, body={"reason": "invalid"}, faults=(fault,))]
