@@ -66,6 +66,7 @@ class Limits:
     seconds: float = 0.1
     woken_keys: int = 512
     steps_per_key: int = 32  # then the next key has its turn: a backlog costs itself, not its neighbours
+    linger: float = 0.02  # seconds that records nobody waits for may wait for company, while we are busy
     heartbeat: timedelta = timedelta(seconds=30)  # how stale the clock mark of an idle partition may be
 
 
@@ -128,6 +129,7 @@ class Processor:
         self._sequence = 0
         self._cursor: dict[bytes, bytes] = {AT: b"", EVIDENCE: b""}
         self._backlog = False
+        self._ended = 0.0
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -191,6 +193,8 @@ class Processor:
         reader = self._opened_reader()
         wait = 0.0 if self._backlog else self._seconds_to_work(timeout)
         records = reader.poll(records_max=self._limits.records, bytes_max=self._limits.record_bytes, timeout=wait)
+        if timeout and self._is_busy():
+            records += self._company(reader, records)
         began = self._clock.since_boot()
         notices = self._look_at_clock(began)
         self._note_what_was_read(reader)
@@ -207,8 +211,29 @@ class Processor:
         if worked or self._heartbeat_is_due(batch):
             self._commit(batch, reader)
             self._telemetry.observe(Metric.BATCH_SECONDS, self._labels, self._clock.since_boot() - began)
+            self._ended = self._clock.since_boot()
         self._backlog = len(records) >= self._limits.records or not (batch.answered or self._guard.held)
         return worked
+
+    def _is_busy(self) -> bool:
+        """Whether the last batch ended only just now."""
+        return self._clock.since_boot() - self._ended < self._limits.linger
+
+    def _company(self, reader: Reader, records: list[Record]) -> list[Record]:
+        """What joins a small batch that nobody waits for: one that has only companions' records, while we are busy.
+
+        Outcomes and reports make no one wait as long as they come soon; taken one by one they would each pay for a
+        transaction. A record of the lead input, a due wakeup or a full batch ends the wait at once.
+        """
+        lead, company, latest = self._partition.inputs.lead, list[Record](), records
+        until = self._clock.since_boot() + self._seconds_to_work(self._limits.linger)
+        while latest and all(record.topic != lead for record in latest):
+            room, left = self._limits.records - len(records) - len(company), until - self._clock.since_boot()
+            if room <= 0 or left <= 0:
+                break
+            latest = reader.poll(records_max=room, bytes_max=self._limits.record_bytes, timeout=left)
+            company += latest
+        return company
 
     def _seconds_to_work(self, timeout: float) -> float:
         """How long nothing can be due, at most `timeout`."""
