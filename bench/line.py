@@ -26,7 +26,9 @@ from rocksdict import Options, Rdict, WriteBatch
 from bench.line_tasks import NOTE
 
 SECONDS = 10
+FLOOD_SECONDS = 5
 WARM_UP_SECONDS = 3
+REGISTERED_PER_SECOND = 60  # by eight clients at once, on a slow day
 SLOTS = 1000
 RECORDS_PER_RUN, RECORD_BYTES, ROWS_PER_RUN = 10, 420, 6
 
@@ -42,7 +44,7 @@ class Server:
 
 def main() -> None:
     """Print the table."""
-    rates = [int(rate) for rate in os.environ.get("RATES", "100,500,1000").split(",")]
+    rates = [int(rate) for rate in os.environ.get("RATES", "100,500,1000").split(",") if rate]
     for rate in rates:
         with server() as running:
             delays = start_delays(running, rate)
@@ -52,7 +54,7 @@ def main() -> None:
                 f"   ({len(delays)} starts)"
             )
     with server() as running:
-        whole = saturated_rate(running, int(os.environ.get("FLOOD", "4000")))
+        whole = whole_rate(running, int(os.environ.get("FLOOD", "1500")))
     least = floor()
     print(f"whole runs per second        {whole:8.0f}   floor {least:8.0f}   ratio {whole / least:.3f}")
 
@@ -96,12 +98,19 @@ def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     raise SystemExit("the server did not become ready")
 
 
-def register(url: str, count: int) -> None:
-    """`count` schedules due every second."""
+def register(url: str, count: int, *, instants: int = 0) -> int:
+    """Schedules due every second, or in `instants` seconds only, from when all are registered: that epoch second."""
+    first = int(time.time()) + WARM_UP_SECONDS + count // REGISTERED_PER_SECOND
+
+    trigger = (
+        {"at": [spelt(first + second) for second in range(instants)]}
+        if instants
+        else {"every": "PT1S", "anchor": spelt(first)}
+    )
 
     def put(number: int) -> None:
         definition = {
-            "trigger": {"cron": "* * * * * *"},
+            "trigger": trigger,
             "overlap": {"policy": "allow_all"},
             "job": {"target": {"type": "task", "name": "bench.note"}, "payload": {"number": number}},
         }
@@ -110,25 +119,29 @@ def register(url: str, count: int) -> None:
     clients = [httpx.Client(base_url=url, timeout=30) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(put, range(count)))
+    assert time.time() < first, "registering took longer than was allowed for"
+    return first
 
 
 def start_delays(running: Server, rate: int) -> list[float]:
     """Milliseconds from nominal instant to start, over SECONDS after the warm-up."""
-    register(running.url, rate)
-    first = int(time.time()) + WARM_UP_SECONDS
+    first = register(running.url, rate) + WARM_UP_SECONDS
     time.sleep(first + SECONDS + 1.5 - time.time())
     notes = NOTE.iter_unpack(running.notes.read_bytes())
     window = range(first * 1_000_000, (first + SECONDS) * 1_000_000)
     return [(start - due) / 1000 for _, due, start in notes if due in window]
 
 
-def saturated_rate(running: Server, schedules: int) -> float:
-    """Outcomes a second that have become rows, while more is due than can be served."""
-    register(running.url, schedules)
-    time.sleep(WARM_UP_SECONDS)
-    before, began = finished_rows(running.data), time.monotonic()
-    time.sleep(SECONDS)
-    return (finished_rows(running.data) - before) / (time.monotonic() - began)
+def whole_rate(running: Server, schedules: int) -> float:
+    """Runs a second from the first instant that is due until the last outcome has become a row.
+
+    The flood is finite: more is due in its few seconds than can be served in them.
+    """
+    first = register(running.url, schedules, instants=FLOOD_SECONDS)
+    time.sleep(first - time.time())
+    while finished_rows(running.data) < schedules * FLOOD_SECONDS:
+        time.sleep(0.05)
+    return schedules * FLOOD_SECONDS / (time.time() - first)
 
 
 def finished_rows(data: Path) -> int:
@@ -162,6 +175,11 @@ def floor() -> float:
         rows.close()
         log.close()
         return rate
+
+
+def spelt(seconds: int) -> str:
+    """An instant as definitions want it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def percentile(values: list[float], percent: int) -> float:

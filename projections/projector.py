@@ -70,7 +70,7 @@ class Limits:
     idle: timedelta = timedelta(milliseconds=100)  # how long an empty poll waits
     # How long a small batch waits for company, so that the events of a short run become one row at once. Whoever waits
     # for rows cuts it short; who does not sees them that much later.
-    linger: timedelta = timedelta(milliseconds=50)
+    linger: timedelta = timedelta(milliseconds=250)
     trim_rows: int = 500  # a step of retention takes milliseconds
     trim_every: timedelta = timedelta(seconds=10)
     retry_after: timedelta = timedelta(seconds=1)
