@@ -1,5 +1,7 @@
 """`python -m schemas.generate [--check]`: write what is published, or say what of it is stale.
 
+Besides, `sdk/tidewheel/_wire.py` has the types of what workers read and write, made from the same schemas.
+
 Below `schemas/published/` stand a JSON Schema for each type (commands, facts, definitions), `asyncapi.json` with
 every topic, and `openapi.json` once there is an HTTP API. They are committed: what others build on is read in a
 review like any other change.
@@ -15,12 +17,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schemas import asyncapi, codec, jsonschema
+from schemas import asyncapi, codec, jsonschema, wiretypes
 from schemas.commands import COMMANDS
 from schemas.facts import FACTS
+from schemas.internal import HandOut, WorkerReport
 
 HERE = Path(__file__).parent
 PUBLISHED = HERE / "published"
+SDK_TYPES = HERE.parent / "sdk" / "tidewheel" / "_wire.py"
 
 
 def main(arguments: list[str]) -> int:
@@ -29,12 +33,16 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m schemas.generate [--check]", file=sys.stderr)
         return 2
     wanted = documents()
-    stale = stale_files(PUBLISHED, wanted)
+    types = sdk_types()
+    stale = [f"schemas/published/{name}" for name in stale_files(PUBLISHED, wanted)]
+    if not SDK_TYPES.exists() or SDK_TYPES.read_text(encoding="utf-8") != types:
+        stale.append("sdk/tidewheel/_wire.py")
     if "--check" in arguments:
         for name in stale:
-            print(f"stale: schemas/published/{name}: run `make generate`", file=sys.stderr)
+            print(f"stale: {name}: run `make generate`", file=sys.stderr)
         return 1 if stale else 0
     write(PUBLISHED, wanted)
+    SDK_TYPES.write_text(types, encoding="utf-8")
     print(f"schemas/published: {len(wanted)} files, {len(stale)} of them new or changed")
     return 0
 
@@ -53,6 +61,12 @@ def documents() -> dict[str, str]:
     if (openapi := _openapi()) is not None:
         schemas["openapi.json"] = openapi
     return {name: _text(schema) for name, schema in sorted(schemas.items())}
+
+
+def sdk_types() -> str:
+    """The text of the SDK's wire types."""
+    spoken = (WorkerReport, HandOut)
+    return wiretypes.source({fact.__name__: jsonschema.of_fact(fact, internal=True) for fact in spoken})
 
 
 def stale_files(folder: Path, wanted: Mapping[str, str]) -> list[str]:

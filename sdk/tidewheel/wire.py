@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tidewheel import jsontext
+from tidewheel import _wire, jsontext
 
 RESULT_BYTES_MAX = 16 * 1024  # contract: a result travels in every outcome record
 ERROR_TYPE_LENGTH_MAX = 256
@@ -56,10 +56,10 @@ class HandOut:
     start_by_seconds: float
     attempt: int
     may_have_run: bool
-    run: Mapping[str, Any]
+    run: _wire.RunCreated
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> HandOut:
+    def read(cls, data: _wire.HandOut) -> HandOut:
         """From the server's JSON; KeyError or ValueError when it is not what this version understands."""
         return cls(
             incarnation=data["incarnation"],

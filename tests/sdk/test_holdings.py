@@ -1,12 +1,13 @@
 """The bookkeeping behind reports: what counts as read, held, told; and when silence becomes dangerous."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.sdk.fake_server import run
 from tidewheel import wire
+from tidewheel._wire import RunCreated
 from tidewheel.holdings import Holdings, Report
 from tidewheel.wire import HandOut
 
@@ -17,12 +18,18 @@ def hand_out(offset: int, *, lease_duration: str = "PT30S", incarnation: str = "
     return HandOut.read(
         {
             "incarnation": incarnation,
+            "inbox": 0,
+            "shard": 0,
             "offset": offset,
             "lease": f"q.0.{offset}.key",
+            "lease_key": "key",
             "lease_duration": lease_duration,
+            "timeout": "PT1H",
             "start_by": "PT10S",
             "attempt": 1,
-            "run": about,
+            "may_have_run": False,
+            "handed_out_at": "2026-03-01T12:00:00Z",
+            "run": cast("RunCreated", about),
         }
     )
 

@@ -1,0 +1,106 @@
+"""What worker and server say to each other. Made from the published schemas by `make generate`."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+
+class ErrorInfo(TypedDict):
+    """What a failed attempt said. `type` is at most 256 characters, `message` at most 4,096."""
+
+    message: NotRequired[str]
+    type: str
+
+
+class FinishedLease(TypedDict):
+    """A worker's word that it is done with a lease. `lease` is the opaque lease text of the hand-out."""
+
+    error: NotRequired[ErrorInfo]
+    lease: str
+    outcome: str
+    result: NotRequired[Any]
+
+
+class HandOut(TypedDict):
+    """The record that gives a run to a worker. Only the named incarnation may act on it."""
+
+    attempt: int
+    handed_out_at: str
+    inbox: int
+    incarnation: str
+    lease: str
+    lease_duration: str
+    lease_key: str
+    may_have_run: bool
+    offset: int
+    run: RunCreated
+    shard: int
+    start_by: str
+    timeout: str
+
+
+class JobSnapshot(TypedDict):
+    """The whole job as it was when the run was created: nothing that changes later changes a run."""
+
+    deadline: str
+    lease: str
+    name: NotRequired[str]
+    payload: dict[str, Any]
+    priority: str
+    queue: str
+    retry: RetryPolicy
+    target: dict[str, Any]
+    timeout: str
+    version: NotRequired[int]
+
+
+class RetryPolicy(TypedDict):
+    """When a failed attempt is tried again."""
+
+    factor: float
+    initial: str
+    jitter: str
+    max: str
+    max_attempts: int
+    never_on: NotRequired[list[str]]
+
+
+class RunCreated(TypedDict):
+    """A run exists. `due_at` is when it should start, `deadline_at` when it ends `expired` at the latest."""
+
+    cause: str
+    command_id: NotRequired[str]
+    created_at: str
+    deadline_at: str
+    due_at: str
+    interval_from: NotRequired[str]
+    job: JobSnapshot
+    labels: NotRequired[dict[str, str]]
+    nominal_time: NotRequired[str]
+    of: NotRequired[str]
+    rule: str
+    run_id: str
+    schedule: str
+    shard: int
+    tenant: str
+    tz_version: str
+    version: int
+
+
+class WorkerReport(TypedDict):
+    """What a worker says of itself, on `attempts`: one for all its leases."""
+
+    claim_id: NotRequired[str]
+    draining: NotRequired[bool]
+    finished: NotRequired[list[FinishedLease]]
+    held: NotRequired[list[str]]
+    inbox: int
+    incarnation: str
+    number: int
+    queue: str
+    read_up_to: int
+    shard: int
+    slots: int
+    started: NotRequired[list[str]]
+    tasks: list[str]
+    worker: str
