@@ -93,6 +93,7 @@ generate: $(DEV_STAMP) ## Write the published schemas and all that is generated 
 .PHONY: verify
 verify: $(DEV_STAMP) ## Check that what is generated is fresh and breaks no older reader
 	@$(BIN)/python -m schemas.generate --check
+	@$(BIN)/python -m schemas.compat
 
 .PHONY: lock
 lock: $(DEV_STAMP) ## Write both lock files anew from the .in files (ARGS=--upgrade takes newer versions)
