@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from api.problems import overloaded
-from runtime.lifecycle import Running, ThreadService
+from runtime.lifecycle import Running, Threaded, ThreadService
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ class _Waiting:
     done: asyncio.Future[None]
 
 
-class Appender:
+class Appender(Threaded):
     """Appends records that come from coroutines. A service (`runtime.lifecycle`)."""
 
     def __init__(self, log: Log) -> None:
@@ -40,13 +40,6 @@ class Appender:
         self._waiting: deque[_Waiting] = deque()
         self._come = threading.Event()
         self._thread = ThreadService("appender", self._run, interrupt=self._come.set)
-        self.name = self._thread.name
-        self.start, self.ready, self.stop = self._thread.start, self._thread.ready, self._thread.stop
-
-    @property
-    def failure(self) -> BaseException | None:
-        """See `runtime.lifecycle.Service`."""
-        return self._thread.failure
 
     async def append(self, record: Outgoing) -> None:
         """Return when the record is durable."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from api.problems import overloaded
-from runtime.lifecycle import Running, ThreadService
+from runtime.lifecycle import Running, Threaded, ThreadService
 from runtime.record import REPLY_HEADER, SEQUENCE_HEADER, Outgoing, TopicPartition
 from schemas import codec, commands, identity, topics
 from schemas.faults import Fault
@@ -56,7 +56,7 @@ class _Asking:
         return body.get("tenant") in (None, self.tenant) and name in ("", self.name)
 
 
-class Commander:
+class Commander(Threaded):
     """Sends commands and hands out their answers. A service (`runtime.lifecycle`)."""
 
     def __init__(self, *, log: Log, appender: Appender, node_id: str, now: Callable[[], datetime]) -> None:
@@ -68,13 +68,6 @@ class Commander:
         self._count = 0
         self._reader: Reader | None = None
         self._thread = ThreadService("replies", self._run, interrupt=self._wake)
-        self.name = self._thread.name
-        self.start, self.ready, self.stop = self._thread.start, self._thread.ready, self._thread.stop
-
-    @property
-    def failure(self) -> BaseException | None:
-        """See `runtime.lifecycle.Service`."""
-        return self._thread.failure
 
     def waits_for(self, command_id: str) -> bool:
         """Whether a request here still waits for this command's answer."""

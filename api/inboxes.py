@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.lifecycle import Running, ThreadService
+from runtime.lifecycle import Running, Threaded, ThreadService
 from runtime.log import OffsetOutOfRange
 from runtime.record import TopicPartition
 from schemas import identity, topics
@@ -32,7 +32,7 @@ class _Wish:
     followed: asyncio.Future[None]
 
 
-class InboxFeed:
+class InboxFeed(Threaded):
     """Reads this node's inboxes and gives what it finds to `deliver`, in the event loop. A service."""
 
     def __init__(self, *, log: Log, node_id: str, ensure_queue: Callable[[str], None]) -> None:
@@ -47,13 +47,6 @@ class InboxFeed:
         self._deliver: Callable[[Sequence[Record]], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = ThreadService("inboxes", self._run, interrupt=self._wake)
-        self.name = self._thread.name
-        self.start, self.ready, self.stop = self._thread.start, self._thread.ready, self._thread.stop
-
-    @property
-    def failure(self) -> BaseException | None:
-        """See `runtime.lifecycle.Service`."""
-        return self._thread.failure
 
     async def follow(self, queue: str, deliver: Callable[[Sequence[Record]], None]) -> None:
         """Return once the inbox of this queue is read, and what stood in it has been delivered."""

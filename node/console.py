@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.lifecycle import ThreadService
+from runtime.lifecycle import Threaded, ThreadService
 from runtime.record import TopicPartition
 from schemas import codec, topics
 from schemas.facts import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 0.5
 
 
-class Commentary:
+class Commentary(Threaded):
     """Prints a line for each thing that happens to a run. A service (`runtime.lifecycle`)."""
 
     def __init__(self, log: Log, console: Console) -> None:
@@ -37,13 +37,6 @@ class Commentary:
         partitions = [TopicPartition(topics.RUN_EVENTS, number) for number in range(log.partitions(topics.RUN_EVENTS))]
         self._reader = log.open_reader({partition: log.end_offset(partition) for partition in partitions})
         self._thread = ThreadService("commentary", self._run, interrupt=self._reader.wake)
-        self.name = self._thread.name
-        self.start, self.ready, self.stop = self._thread.start, self._thread.ready, self._thread.stop
-
-    @property
-    def failure(self) -> BaseException | None:
-        """See `runtime.lifecycle.Service`."""
-        return self._thread.failure
 
     def _run(self, running: Running) -> None:
         running.ready()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from runtime.clock_guard import ClockGuard
-from runtime.lifecycle import ThreadService
+from runtime.lifecycle import Threaded, ThreadService
 from runtime.log import LogError
 from runtime.telemetry import Event, Telemetry
 
@@ -24,20 +24,13 @@ EMPTY = datetime(1970, 1, 1, tzinfo=UTC)  # what an empty log answers for its ne
 BUSY_SECONDS = 0.05  # between steps while there is: the line keeps most of the machine
 
 
-class Upkeep:
+class Upkeep(Threaded):
     """Calls `maintain` again and again. A service (`runtime.lifecycle`)."""
 
     def __init__(self, log: EmbeddedLog, clock: Clock, telemetry: Telemetry, *, accept_clock_after: timedelta) -> None:
         self._log, self._clock, self._telemetry = log, clock, telemetry
         self._guard = ClockGuard(accept_after=accept_clock_after)
         self._thread = ThreadService("upkeep", self._run)
-        self.name = self._thread.name
-        self.start, self.ready, self.stop = self._thread.start, self._thread.ready, self._thread.stop
-
-    @property
-    def failure(self) -> BaseException | None:
-        """See `runtime.lifecycle.Service`."""
-        return self._thread.failure
 
     def _run(self, running: Running) -> None:
         running.ready()

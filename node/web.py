@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from runtime.lifecycle import ThreadService
+from runtime.lifecycle import Threaded, ThreadService
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DRAIN_SECONDS = 3  # long polls of workers end with the server; they come back by themselves
 
 
-class WebServer:
+class WebServer(Threaded):
     """Serves one application. The port is taken at once, so that a taken one is found before anything starts.
 
     Signals stay with the process: uvicorn only takes them in a main thread.
@@ -28,19 +28,12 @@ class WebServer:
         self._host, self._port = host, self._socket.getsockname()[1]
         self._server: uvicorn.Server | None = None
         self._thread = ThreadService("http", self._run, interrupt=self._interrupt)
-        self.name = self._thread.name
-        self.start, self.ready, self.stop = self._thread.start, self._thread.ready, self._thread.stop
 
     @property
     def url(self) -> str:
         """Where it answers."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}"
-
-    @property
-    def failure(self) -> BaseException | None:
-        """See `runtime.lifecycle.Service`."""
-        return self._thread.failure
 
     def serve(self, app: FastAPI) -> None:
         """Name the application; before `start`."""

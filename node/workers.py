@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from runtime.lifecycle import ThreadService
+from runtime.lifecycle import Threaded, ThreadService
 from runtime.telemetry import Event, Telemetry
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ PAUSE_SECONDS_MAX = 30.0
 DRAIN_SECONDS = 10.0  # what a child has for ending its runs, then it is killed
 
 
-class WorkerProcess:
+class WorkerProcess(Threaded):
     """One child process that runs the workers of one module. A service (`runtime.lifecycle`)."""
 
     def __init__(self, target: str, url: str, telemetry: Telemetry, *, slots: int, log_level: str) -> None:
@@ -31,13 +31,6 @@ class WorkerProcess:
         self._options = ("--slots", str(slots), "--log-level", log_level)
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = ThreadService(f"workers {target}", self._run, interrupt=self._interrupt)
-        self.name = self._thread.name
-        self.start, self.ready, self.stop = self._thread.start, self._thread.ready, self._thread.stop
-
-    @property
-    def failure(self) -> BaseException | None:
-        """See `runtime.lifecycle.Service`."""
-        return self._thread.failure
 
     def _run(self, running: Running) -> None:
         pause = 0.5

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.lifecycle import ThreadService
+from runtime.lifecycle import Threaded, ThreadService
 from runtime.log import Fenced, LogError
 from runtime.telemetry import Event, Metric, Telemetry
 
@@ -22,7 +22,7 @@ STEP_SECONDS = 1.0  # how long an idle step waits; new records and `stop` wake i
 RETRY_SECONDS_MAX = 10.0  # a log that is back is noticed within this
 
 
-class PartitionService:
+class PartitionService(Threaded):
     """One partition of one role as a service. `make` opens its store and builds its processor."""
 
     def __init__(self, role: str, number: int, make: Callable[[], Processor], telemetry: Telemetry) -> None:
@@ -31,14 +31,6 @@ class PartitionService:
         self._where = {"role": role, "partition": str(number)}
         self._processor: Processor | None = None
         self._thread = ThreadService(f"{role}-{number}", self._run, interrupt=self._wake, failed=self._failed)
-        self.name = self._thread.name
-        self.start, self.ready = self._thread.start, self._thread.ready
-        self.stop, self.stopped = self._thread.stop, self._thread.stopped
-
-    @property
-    def failure(self) -> BaseException | None:
-        """What stopped the partition although nobody asked."""
-        return self._thread.failure
 
     def _run(self, running: Running) -> None:
         pause = 0.1

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 class Service(Protocol):
     """Something long-lived."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called in logs and errors."""
+        ...
 
     @property
     def failure(self) -> BaseException | None:
@@ -134,3 +137,35 @@ class _Announcing(Running):
         with self._changed:
             self._ready.set()
             self._changed.notify_all()
+
+
+class Threaded:
+    """A service that does its work in a `ThreadService` of its own, which it makes as `_thread`."""
+
+    _thread: ThreadService
+
+    @property
+    def name(self) -> str:
+        """See `Service.name`."""
+        return self._thread.name
+
+    @property
+    def failure(self) -> BaseException | None:
+        """See `Service.failure`."""
+        return self._thread.failure
+
+    def start(self) -> None:
+        """See `Service.start`."""
+        self._thread.start()
+
+    def ready(self, timeout: float) -> bool:
+        """See `Service.ready`."""
+        return self._thread.ready(timeout)
+
+    def stop(self, timeout: float) -> bool:
+        """See `Service.stop`."""
+        return self._thread.stop(timeout)
+
+    def stopped(self, timeout: float) -> bool:
+        """See `ThreadService.stopped`."""
+        return self._thread.stopped(timeout)
