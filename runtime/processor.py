@@ -239,9 +239,7 @@ class Processor:
         """How long nothing can be due, at most `timeout`."""
         if self._guard.held:
             return min(timeout, 1.0)  # look at the clock again at least that often
-        due = min(
-            filter(None, (self._workspace.next_instant(AT), self._workspace.next_instant(EVIDENCE))), default=None
-        )
+        due = self._workspace.earliest_wakeup()
         if due is None:
             return timeout
         return max(0.0, min(timeout, (due - self._clock.now()).total_seconds()))
@@ -417,8 +415,7 @@ class Processor:
         """Up to where the partition has decided everything."""
         if batch.answered:
             return max(self._decided_until, batch.moment.read_until)
-        waiting = (self._workspace.next_instant(AT), self._workspace.next_instant(EVIDENCE))
-        oldest = min(filter(None, waiting), default=batch.moment.read_until)
+        oldest = self._workspace.earliest_wakeup() or batch.moment.read_until
         return max(self._decided_until, min(batch.moment.read_until, oldest - timedelta(milliseconds=1)))
 
     def _write(self, batch: Batch, positions: dict[TopicPartition, int], decided_until: datetime) -> None:

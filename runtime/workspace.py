@@ -188,10 +188,10 @@ class Workspace:
         if wanted is None or instant_bytes(wanted) != entry[1:9]:
             self._store.apply({entry: None})
 
-    def next_instant(self, kind: bytes) -> datetime | None:
-        """The earliest stored wakeup of `kind`."""
-        floor = self._floor(kind)
-        return None if floor == _after(kind) else instant_of(floor)
+    def earliest_wakeup(self) -> datetime | None:
+        """The earliest stored wakeup of either kind."""
+        floors = {kind: self._floor(kind) for kind in (AT, EVIDENCE)}
+        return min((instant_of(floor) for kind, floor in floors.items() if floor != _after(kind)), default=None)
 
     def reindex(self, keys: set[bytes]) -> None:
         """Derive the wakeups of keys whose rows were replayed, in store batches of bounded size."""
