@@ -26,12 +26,7 @@ def list_(*, tenant: str | None, as_json: bool, url: str | None, **wanted: Any) 
     """Jobs by name."""
     with options.connect(url, tenant) as client:
         page = client.list_jobs(tenant=tenant or ALL_TENANTS, **wanted)
-    if as_json:
-        output.show_json(page.body)
-        return
-    output.table(("TENANT", "NAME", "VERSION", "QUEUE", "TARGET", "CHANGED"), map(_row, page))
-    if page.cursor:
-        click.echo(f"There is more: --cursor {page.cursor}", err=True)
+    output.show_page(page, ("TENANT", "NAME", "VERSION", "QUEUE", "TARGET", "CHANGED"), _row, as_json=as_json)
 
 
 @jobs.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidewheel import definitions
+from tidewheel.client import Page
 from tidewheel.errors import TidewheelError
 
 STYLES = {
@@ -35,6 +36,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for row in (columns, *cells):
         click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def show_page(page: Page, columns: Sequence[str], row: Callable[[Any], Sequence[Any]], *, as_json: bool) -> None:
+    """One page of a list, and on standard error how to ask for the next one."""
+    if as_json:
+        show_json(page.body)
+        return
+    table(columns, map(row, page))
+    if page.cursor:
+        click.echo(f"There is more: --cursor {page.cursor}", err=True)
 
 
 def _print_coloured(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

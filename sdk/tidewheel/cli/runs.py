@@ -36,12 +36,7 @@ def list_(*, tenant: str | None, as_json: bool, url: str | None, label: tuple[st
     """Runs, newest first."""
     with options.connect(url, tenant) as client:
         page = client.list_runs(tenant=tenant or ALL_TENANTS, label=list(label) or None, **wanted)
-    if as_json:
-        output.show_json(page.body)
-        return
-    output.table(COLUMNS, map(_row, page))
-    if page.cursor:
-        click.echo(f"There is more: --cursor {page.cursor}", err=True)
+    output.show_page(page, COLUMNS, _row, as_json=as_json)
 
 
 @runs.command()

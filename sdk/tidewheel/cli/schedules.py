@@ -36,11 +36,7 @@ def list_(*, tenant: str | None, as_json: bool, url: str | None, label: tuple[st
     """Schedules by name."""
     with options.connect(url, tenant) as client:
         page = client.list_schedules(tenant=tenant or ALL_TENANTS, label=list(label) or None, **wanted)
-    if as_json:
-        output.show_json(page.body)
-        return
-    output.table(COLUMNS, map(_row, page))
-    _say_more(page.cursor)
+    output.show_page(page, COLUMNS, _row, as_json=as_json)
 
 
 @schedules.command()
@@ -240,8 +236,3 @@ def _object(payload: str | None) -> dict[str, Any] | None:
 
 def _version(body: Mapping[str, Any]) -> str:
     return f" (version {body['version']})" if body.get("version") else ""
-
-
-def _say_more(cursor: str | None) -> None:
-    if cursor:
-        click.echo(f"There is more: --cursor {cursor}", err=True)
