@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LIMIT = 100
 LIMIT_MAX = 5_000
+OFFSET_MAX = 2**63 - 1  # what an offset is made of, here and in Kafka
 BYTES_MAX = 4 * 1024 * 1024  # of records in one answer; one is always given
 
 
@@ -46,7 +47,7 @@ class LogRoutes:
         return json_response({"cluster_id": self._services.log.cluster_id, "topics": topics})
 
     async def records(
-        self, topic: str, partition: int, from_: Annotated[int | None, Query(alias="from", ge=0)] = None,
+        self, topic: str, partition: int, from_: Annotated[int | None, Query(alias="from", ge=0, le=OFFSET_MAX)] = None,
         limit: Annotated[int, Query(ge=1)] = LIMIT,
     ) -> Response:  # fmt: skip
         name = topic if topic.startswith(PREFIX) else PREFIX + topic

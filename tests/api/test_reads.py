@@ -324,3 +324,11 @@ async def test_reading_past_the_end_is_an_empty_answer(house):
 @pytest.mark.parametrize("path", ["/v1/log/nothing/0", "/v1/log/runs/99"])
 async def test_a_partition_that_is_not_there_is_not_found(house, path):
     assert (await house.http.get(path)).status_code == 404
+
+
+@pytest.mark.anyio
+async def test_an_offset_that_no_log_can_have_is_refused(house):
+    """A number larger than any offset names its parameter; it does not make us fail."""
+    response = await house.http.get("/v1/log/run-events/0", params={"from": "9999999999999999999999999"})
+    assert response.status_code == 400
+    assert response.json()["faults"][0]["pointer"] == "/from"
