@@ -7,8 +7,9 @@ finished by those who still run. A crash needs no order: the log tells the next 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from api.app import create_app
@@ -34,7 +35,7 @@ from schemas import topics
 
 if TYPE_CHECKING:
     from node.settings import Settings
-    from runtime.host import PartitionService
+    from runtime.host import RoleService
     from runtime.lifecycle import Service
     from runtime.log import Log
     from runtime.telemetry import Telemetry
@@ -85,7 +86,7 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     log = EmbeddedLog(settings.data / "log", clock, durability=settings.durability)
     create_topics(log, settings)
 
-    partitions = tuple(partition_services(settings, log, clock, telemetry))
+    roles = role_services(settings, log, clock, telemetry)
     engine = open_database(f"sqlite:///{settings.data / 'read-model.sqlite'}")
     projector = Projector(log=log, model=Writer(engine), now=clock.now, kept=Kept(history=settings.retention.history))
     appender = Appender(log)
@@ -96,7 +97,7 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     services = ApiServices(
         log=log, now=clock.now, reader=Reader(engine), progress=projector, commander=commander, relay=relay,
         leases=SimpleLeases(relay), forecast=forecast(clock.now), registry=telemetry.registry,
-        unready=lambda: unready((*partitions, projector)),
+        unready=lambda: unready((*roles, *chain.from_iterable(role.partitions() for role in roles), projector)),
         settings=ApiSettings(version=importlib.metadata.version("tidewheel-server"), allowed_hosts=LOOPBACK),
     )  # fmt: skip
     web.serve(create_app(services))
@@ -106,7 +107,7 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
         for target in tasks
     )
     return Node(
-        services=(*partitions, projector, appender, commander, feed, web, upkeep, *workers),
+        services=(*roles, projector, appender, commander, feed, web, upkeep, *workers),
         log=log, folder=folder, web=web,
     )  # fmt: skip
 
@@ -121,15 +122,15 @@ def ensure_queue(log: Log, settings: Settings, queue: str) -> None:
     log.create({topics.dispatch_spec(queue, settings.retention): topics.INBOXES})
 
 
-def partition_services(
+def role_services(
     settings: Settings, log: Log, clock: SystemClock, telemetry: Telemetry
-) -> Iterator[PartitionService]:
-    """All partitions of both roles."""
+) -> tuple[RoleService, RoleService]:
+    """Both roles that own partitions."""
     roles = Roles(
         log, clock, telemetry, state=settings.data / "state", layout=settings.layout, retention=settings.retention,
-        accept_clock_after=settings.clock_accept_after,
+        accept_clock_after=settings.clock_accept_after, member=NODE_ID,
     )  # fmt: skip
-    return roles.services()
+    return roles.scheduler(), roles.dispatcher()
 
 
 def unready(services: tuple[Service, ...]) -> Mapping[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 from typing import TYPE_CHECKING, Any
 
 from dispatcher.core import DispatcherCore
-from runtime.host import PartitionService
+from runtime.host import PartitionService, RoleService, pause_when_fenced
 from runtime.partition import Inputs, Partition
 from runtime.processor import Processor, World
 from runtime.stores.rocksdb import RocksStore
@@ -15,7 +16,7 @@ from scheduler.occurrences import tz_version
 from schemas import topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from datetime import timedelta
     from pathlib import Path
 
@@ -49,36 +50,52 @@ class Entropy:
 
 
 class Roles:
-    """Builds the partitions of both roles over one log, with their stores in one folder."""
+    """Builds this process's share of the roles over one log, with the stores in one folder.
+
+    `member` names this process in the roles' groups, the same after a restart.
+    """
 
     def __init__(
         self, log: Log, clock: Clock, telemetry: Telemetry, *, state: Path, layout: topics.Layout,
-        retention: topics.Retention, accept_clock_after: timedelta,
+        retention: topics.Retention, accept_clock_after: timedelta | None, member: str,
     ) -> None:  # fmt: skip
         self._log, self._clock, self._telemetry = log, clock, telemetry
         self._state, self._layout, self._retention = state, layout, retention
         self._accept_clock_after = accept_clock_after
+        self._member = member
 
-    def services(self) -> Iterator[PartitionService]:
-        """Every partition of this process."""
-        for number in range(self._layout.schedule):
-            partition = Partition(role="scheduler", number=number, inputs=SCHEDULER, layout=self._layout)
-            yield self._service(partition, self._scheduler(number))
-        for number in range(self._layout.shard):
-            partition = Partition(role="dispatcher", number=number, inputs=DISPATCHER, layout=self._layout)
-            yield self._service(partition, self._dispatcher(number))
+    def scheduler(self) -> RoleService:
+        """Decides when."""
+        return self._role("scheduler", SCHEDULER, self._scheduler_core)
 
-    def _scheduler(self, number: int) -> Callable[[], Core[Any]]:
-        return lambda: SchedulerCore(self._layout, number, tz_version(), retention=self._retention)
+    def dispatcher(self) -> RoleService:
+        """Decides who, and what next."""
+        return self._role("dispatcher", DISPATCHER, self._dispatcher_core)
 
-    def _dispatcher(self, number: int) -> Callable[[], Core[Any]]:
-        return lambda: DispatcherCore(self._layout, number, remembered_for=self._retention.runs)
+    def _scheduler_core(self, number: int) -> SchedulerCore:
+        return SchedulerCore(self._layout, number, tz_version(), retention=self._retention)
 
-    def _service(self, partition: Partition, core: Callable[[], Core[Any]]) -> PartitionService:
+    def _dispatcher_core(self, number: int) -> DispatcherCore:
+        return DispatcherCore(self._layout, number, remembered_for=self._retention.runs)
+
+    def _role(self, role: str, inputs: Inputs, core: Callable[[int], Core[Any]]) -> RoleService:
+        def make(number: int, log: Log) -> PartitionService:
+            partition = Partition(role=role, number=number, inputs=inputs, layout=self._layout)
+            return self._service(partition, core, log)
+
+        member = f"{role}-{self._member}"
+        return RoleService(role, inputs.lead, self._log, member=member, make=make, telemetry=self._telemetry)
+
+    def _service(self, partition: Partition, core: Callable[[int], Core[Any]], log: Log) -> PartitionService:
         world = World(clock=self._clock, entropy=Entropy(), telemetry=self._telemetry)
 
         def make() -> Processor:
             store = RocksStore(self._state / f"{partition.role}-{partition.number}")
-            return Processor(core(), partition, self._log, store, world, accept_clock_after=self._accept_clock_after)
+            return Processor(
+                core(partition.number), partition, log, store, world, accept_clock_after=self._accept_clock_after
+            )
 
-        return PartitionService(partition.role, partition.number, make, self._telemetry)
+        return PartitionService(
+            partition.role, partition.number, make, self._telemetry,
+            pause_when_fenced=lambda times: pause_when_fenced(times, random.random()),
+        )  # fmt: skip

@@ -1,7 +1,13 @@
-"""Runs a processor in a thread of its own, and decides what an error means.
+"""Runs a role's partitions, each in a thread of its own, and decides what an error means.
 
-The network's errors are retried, with a bounded pause and a processor opened anew. Being fenced, or an impossible
-state, stops this partition loudly and leaves the others running.
+Which partitions are ours the role's group says; they start when it gives them and stop before it gives them away. The
+network's errors are retried, with a bounded pause and a processor opened anew. An impossible state stops its partition
+loudly and leaves the others running.
+
+Being fenced means that another process has opened the partition. It is the owner, unless the group still says that we
+are: a late predecessor can fence its rightful successor, which then takes the partition back. As both would do so for
+as long as both believe in their right, the pause before it is random, long enough to hear from the group, and the
+number of times is bounded.
 """
 
 from __future__ import annotations
@@ -13,32 +19,60 @@ from runtime.log import Fenced, LogError
 from runtime.telemetry import Event, Metric, Telemetry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from runtime.lifecycle import Running
+    from runtime.log import Log
     from runtime.processor import Processor
 
 STEP_SECONDS = 1.0  # how long an idle step waits; new records and `stop` wake it at once
 RETRY_SECONDS_MAX = 10.0  # a log that is back is noticed within this
+POLL_SECONDS = 0.5  # between looks at the group, so that a stop is noticed soon
+STOP_SECONDS = 20.0  # for a partition to end its batch; one that takes longer is fenced by its successor
+FENCED_SECONDS = 3.0  # at least this long after being fenced: two heartbeats of the group, which may take it from us
+FENCED_MAX = 5  # then two processes are at odds about a partition, and a person has to look
 
 
 class PartitionService(Threaded):
-    """One partition of one role as a service. `make` opens its store and builds its processor."""
+    """One partition of one role as a service. `make` opens its store and builds its processor.
 
-    def __init__(self, role: str, number: int, make: Callable[[], Processor], telemetry: Telemetry) -> None:
+    `pause_when_fenced` is asked for seconds to wait before it is taken back; None: it is another's now.
+    """
+
+    def __init__(
+        self,
+        role: str,
+        number: int,
+        make: Callable[[], Processor],
+        telemetry: Telemetry,
+        *,
+        pause_when_fenced: Callable[[int], float | None] = lambda _times: None,
+    ) -> None:
         self._make = make
         self._telemetry = telemetry
         self._where = {"role": role, "partition": str(number)}
+        self._pause_when_fenced = pause_when_fenced
         self._processor: Processor | None = None
+        self._abandoned = False
         self._thread = ThreadService(f"{role}-{number}", self._run, interrupt=self._wake, failed=self._failed)
 
+    def abandon(self, timeout: float) -> bool:
+        """`stop` without another commit: the partition is another's already."""
+        self._abandoned = True
+        return self.stop(timeout)
+
     def _run(self, running: Running) -> None:
-        pause = 0.1
+        pause, fenced = 0.1, 0
         while not running.stopping.is_set():
             try:
                 self._process(running)
-            except Fenced:
-                raise
+            except Fenced as error:
+                fenced += 1
+                wait = self._pause_when_fenced(fenced)
+                if wait is None:
+                    raise
+                self._telemetry.warning(Event.PARTITION_FENCED, reason=str(error), again_in=wait, **self._where)
+                running.stopping.wait(wait)
             except LogError as error:
                 self._telemetry.warning(Event.COMMIT_RETRIED, reason=str(error), **self._where)
                 running.stopping.wait(pause)
@@ -52,7 +86,8 @@ class PartitionService(Threaded):
             self._telemetry.info(Event.PARTITION_READY, **self._where)
             while not running.stopping.is_set():
                 processor.step(STEP_SECONDS)
-            processor.settle()
+            if not self._abandoned:
+                processor.settle()
         finally:
             self._processor = None
             processor.close()
@@ -68,3 +103,76 @@ class PartitionService(Threaded):
         event = Event.PARTITION_FENCED if fenced else Event.PARTITION_FAILED
         self._telemetry.set(Metric.PARTITION_FAILED, self._where, 1)
         self._telemetry.error(event, reason=f"{type(error).__name__}: {error}", exc_info=error, **self._where)
+
+
+class RoleService(Threaded):
+    """Our share of a role: takes part in its group, and runs the partitions that it is given.
+
+    `make` builds the service of a partition over the log through which our membership is quoted. Ready once the group
+    has answered and all that it gave us works.
+    """
+
+    def __init__(
+        self, role: str, lead: str, log: Log, *, member: str, make: Callable[[int, Log], PartitionService],
+        telemetry: Telemetry,
+    ) -> None:  # fmt: skip
+        self._role, self._lead, self._log, self._member = role, lead, log, member
+        self._make = make
+        self._telemetry = telemetry
+        self._partitions: dict[int, PartitionService] = {}
+        self._thread = ThreadService(role, self._run, failed=self._failed)
+
+    def partitions(self) -> Sequence[PartitionService]:
+        """What runs at the moment."""
+        return tuple(self._partitions.values())
+
+    def _run(self, running: Running) -> None:
+        member = self._log.join(self._role, self._lead, name=self._member, owner=self)
+        try:
+            while not running.stopping.is_set():
+                member.poll(POLL_SECONDS)
+                if member.joined and all(part.ready(0) or part.failure for part in self.partitions()):
+                    running.ready()
+        finally:
+            member.close()
+            self.lost(tuple(self._partitions))
+
+    # --- what the group says (`runtime.log.Owner`) ----------------------------------------------------------------
+
+    def assigned(self, partitions: Sequence[int], log: Log) -> None:
+        """See `Owner.assigned`."""
+        self._telemetry.info(Event.PARTITIONS_ASSIGNED, role=self._role, partitions=list(partitions))
+        for number in partitions:
+            service = self._partitions[number] = self._make(number, log)
+            service.start()
+
+    def revoked(self, partitions: Sequence[int]) -> None:
+        """See `Owner.revoked`."""
+        self._telemetry.info(Event.PARTITIONS_REVOKED, role=self._role, partitions=list(partitions))
+        self._end(partitions, PartitionService.stop)
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        """See `Owner.lost`."""
+        if partitions:
+            self._telemetry.warning(Event.PARTITIONS_LOST, role=self._role, partitions=list(partitions))
+        self._end(partitions, PartitionService.abandon)
+
+    def _end(self, partitions: Sequence[int], end: Callable[[PartitionService, float], bool]) -> None:
+        """All are told before one is waited for."""
+        services = {number: self._partitions.pop(number) for number in partitions if number in self._partitions}
+        for service in services.values():
+            end(service, 0)
+        for number, service in services.items():
+            if not end(service, STOP_SECONDS):
+                self._telemetry.error(Event.PARTITION_HANGS, role=self._role, partition=str(number))
+
+    def _failed(self, error: BaseException) -> None:
+        self._telemetry.error(Event.ROLE_FAILED, role=self._role, reason=f"{type(error).__name__}: {error}")
+
+
+def pause_when_fenced(times: int, chance: float) -> float | None:
+    """How long an owner that was fenced waits before it takes its partition back; `chance` is in [0, 1).
+
+    By then the group has said if the partition is another's: that ends the wait. None after too many times.
+    """
+    return None if times > FENCED_MAX else FENCED_SECONDS * (1 + chance)

@@ -112,6 +112,42 @@ class Reader(Protocol):
         ...
 
 
+class Owner(Protocol):
+    """Who works on the partitions that a group gives to this process. Called from within `Member.poll`."""
+
+    def assigned(self, partitions: Sequence[int], log: Log) -> None:
+        """These are ours too from now on. Read and write them through `log`: its commits quote our membership."""
+        ...
+
+    def revoked(self, partitions: Sequence[int]) -> None:
+        """These will be another's: return once their work is committed or dropped, and no more is done for them."""
+        ...
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        """These are another's already: return once nothing more is done for them; a commit would be refused."""
+        ...
+
+
+class Member(Protocol):
+    """Our place in a group that shares the partitions of one topic. Calls from one thread."""
+
+    @property
+    def joined(self) -> bool:
+        """Whether the group has said which partitions are ours, be it none."""
+        ...
+
+    def poll(self, timeout: float) -> None:
+        """Take part in the group for at most `timeout` seconds: tells the owner what is ours and what no longer is.
+
+        Who does not call it every few seconds is taken for dead. `Fenced` when another process has our name.
+        """
+        ...
+
+    def close(self) -> None:
+        """Take part no more; what was ours is revoked first. Idempotent."""
+        ...
+
+
 class Log(Protocol):
     """A log. `cluster_id` names this one and no other; `topic_id` this incarnation of a topic."""
 
@@ -155,6 +191,13 @@ class Log(Protocol):
 
     def open_producer(self, transactional_id: str, *, group: str) -> Producer:
         """The one transactional writer of that id from now on; its positions belong to `group`."""
+        ...
+
+    def join(self, group: str, topic: str, *, name: str, owner: Owner) -> Member:
+        """Share the partitions of `topic` with the other members of `group`.
+
+        `name` is this process's own and the same after a restart, which then gets back what it had.
+        """
         ...
 
     def append(self, records: Iterable[Outgoing]) -> Receipt:

@@ -18,8 +18,9 @@ from typing import Literal
 from rocksdict import DBRecoveryMode, Options
 
 from runtime.clock import Clock, SystemClock
-from runtime.log import LogError, OffsetOutOfRange
+from runtime.log import LogError, OffsetOutOfRange, Owner
 from runtime.logs import layout
+from runtime.logs.alone import OnlyMember
 from runtime.logs.commits import Commits, Targets, stored_positions
 from runtime.logs.partition import Partition
 from runtime.logs.producing import BufferingProducer, Commit, Writer
@@ -125,6 +126,10 @@ class EmbeddedLog:
         with _translated():
             epoch = self._commits.take_over(transactional_id)
         return BufferingProducer(self, Writer(transactional_id, epoch, group))
+
+    def join(self, group: str, topic: str, *, name: str, owner: Owner) -> OnlyMember:  # noqa: ARG002 -- nobody else is in it
+        """See `Log.join`."""
+        return OnlyMember(self, topic, owner)
 
     def append(self, records: Iterable[Outgoing]) -> Commit:
         """See `Log.append`."""

@@ -19,7 +19,8 @@ from random import Random
 from threading import Event, RLock
 
 from runtime.clock import Clock
-from runtime.log import Fenced, LogError, OffsetOutOfRange, UnknownTopic
+from runtime.log import Fenced, LogError, OffsetOutOfRange, Owner, UnknownTopic
+from runtime.logs.alone import OnlyMember
 from runtime.logs.keeping import COMPACTION_LAG, TOMBSTONES_KEPT, trim_after
 from runtime.logs.producing import BufferingProducer, Commit, Writer
 from runtime.logs.reading import Bounds, Taken, TurnReader, take
@@ -118,6 +119,10 @@ class SimulatedLog:
             self._check_open()
             epoch = self._epochs[transactional_id] = self._epochs.get(transactional_id, 0) + 1
         return BufferingProducer(self, Writer(transactional_id, epoch, group))
+
+    def join(self, group: str, topic: str, *, name: str, owner: Owner) -> OnlyMember:  # noqa: ARG002 -- nobody else is in it
+        """See `Log.join`."""
+        return OnlyMember(self, topic, owner)
 
     def append(self, records: Iterable[Outgoing]) -> Commit:
         """See `Log.append`."""

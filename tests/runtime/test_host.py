@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runtime.clock import SystemClock
-from runtime.host import PartitionService
+from runtime.host import PartitionService, RoleService, pause_when_fenced
 from runtime.log import Fenced
 from runtime.logs.embedded import EmbeddedLog
 from runtime.partition import Partition
@@ -20,8 +20,10 @@ from tests.runtime.shell import PARTITION
 from tests.runtime.toy import Add, ToyCore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from runtime.log import Log
 
 SOON = 20.0
 LAYOUT = topics.Layout(schedule=2, shard=2)
@@ -35,7 +37,9 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
     log.close()
 
 
-def service(log: EmbeddedLog, number: int) -> PartitionService:
+def service(
+    log: Log, number: int, *, pause_when_fenced: Callable[[int], float | None] = lambda _times: None
+) -> PartitionService:
     telemetry = Telemetry()
     partition = Partition(role="scheduler", number=number, inputs=PARTITION.inputs, layout=LAYOUT)
 
@@ -43,7 +47,15 @@ def service(log: EmbeddedLog, number: int) -> PartitionService:
         world = World(clock=SystemClock(), entropy=lambda: bytes(16), telemetry=telemetry)
         return Processor(ToyCore(), partition, log, MemoryStore(), world)
 
-    return PartitionService("scheduler", number, make, telemetry)
+    return PartitionService("scheduler", number, make, telemetry, pause_when_fenced=pause_when_fenced)
+
+
+def role(log: EmbeddedLog) -> RoleService:
+    """The only member of its group."""
+    lead = topics.SCHEDULE_CHANGES
+    return RoleService(
+        "scheduler", lead, log, member="m", make=lambda number, log: service(log, number), telemetry=Telemetry()
+    )
 
 
 def publish(log: EmbeddedLog, partition: int, value: bytes) -> None:
@@ -99,3 +111,54 @@ def test_a_stop_wakes_an_idle_partition(log: EmbeddedLog) -> None:
     assert idle.ready(SOON)
     assert idle.stop(SOON)
     assert idle.failure is None
+
+
+def test_an_owner_that_was_fenced_but_keeps_its_right_takes_the_partition_back(log: EmbeddedLog) -> None:
+    """Whoever fenced it was late: the group still says that the partition is ours."""
+    rightful = service(log, 0, pause_when_fenced=lambda times: 0.0 if times == 1 else None)
+    rightful.start()
+    assert rightful.ready(SOON)
+    log.open_producer("scheduler.0", group="scheduler").close()
+    publish(log, 0, codec.dump(Add(name="a")))
+    wait_for_facts(log, 1)
+    assert rightful.failure is None
+    assert rightful.stop(SOON)
+
+
+def test_an_owner_gives_up_after_it_was_fenced_five_times_within_its_right() -> None:
+    """Each pause is long enough for the group to take the partition away, and random, so that two do not meet."""
+    assert [pause_when_fenced(times, 0.5) for times in (1, 5, 6)] == [4.5, 4.5, None]
+    assert (pause_when_fenced(1, 0.0), pause_when_fenced(1, 0.25)) == (3.0, 3.75)
+
+
+def test_a_role_alone_in_its_group_runs_all_partitions(log: EmbeddedLog) -> None:
+    """It is ready when all of them are, and they end with it."""
+    alone = role(log)
+    alone.start()
+    assert alone.ready(SOON)
+    assert [partition.name for partition in alone.partitions()] == ["scheduler-0", "scheduler-1"]
+    publish(log, 1, codec.dump(Add(name="a")))
+    wait_for_facts(log, 1)
+    first = alone.partitions()[0]
+    assert alone.stop(SOON)
+    assert first.stopped(0)
+    assert alone.partitions() == ()
+    assert alone.failure is None
+
+
+@pytest.mark.parametrize("end", [RoleService.revoked, RoleService.lost])
+def test_a_partition_that_the_group_takes_away_ends_and_the_others_go_on(
+    log: EmbeddedLog, end: Callable[[RoleService, list[int]], None]
+) -> None:
+    """Nothing is done for it any more once the group has been answered."""
+    shared = role(log)
+    shared.start()
+    assert shared.ready(SOON)
+    first = shared.partitions()[0]
+    end(shared, [0])
+    assert first.stopped(0)
+    publish(log, 0, codec.dump(Add(name="a")))
+    publish(log, 1, codec.dump(Add(name="a")))
+    wait_for_facts(log, 1)
+    assert [partition.name for partition in shared.partitions()] == ["scheduler-1"]
+    assert shared.stop(SOON)
