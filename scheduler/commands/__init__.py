@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler import bounds, keys, memory
-from scheduler.commands import cancel, delete, jobs, pause, put, resume, trigger
+from scheduler.commands import cancel, delete, jobs, pause, put, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict
 from scheduler.context import Context
 from scheduler.state import JobState, ScheduleState
@@ -26,8 +26,8 @@ Handler = Callable[[Any, Command, Any, Context], Verdict]
 
 HANDLERS: Mapping[type[Request], Handler] = {
     commands.SchedulePut: put.decide,
-    commands.SchedulePause: pause.decide,
-    commands.ScheduleResume: resume.decide,
+    commands.SchedulePause: pause.pause,
+    commands.ScheduleResume: pause.resume,
     commands.ScheduleDelete: delete.decide,
     commands.ScheduleTrigger: trigger.decide,
     commands.RunCancel: cancel.decide,

@@ -1,4 +1,7 @@
-"""`schedule.pause`: occurrences are skipped at their time, and do not come back."""
+"""`schedule.pause`: occurrences are skipped at their time and do not come back. `schedule.resume`: they run again.
+
+Two words for one switch: each takes effect from its instant on, and changes nothing where the schedule is so already.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +20,49 @@ from scheduler.commands.verdict import (
 )
 from scheduler.context import Context
 from scheduler.state import ScheduleState
-from schemas.commands import Command, SchedulePause
-from schemas.facts import SchedulePaused
+from schemas.commands import Command, SchedulePause, ScheduleResume
+from schemas.facts import SchedulePaused, ScheduleResumed
 
 
-def decide(state: ScheduleState, command: Command, request: SchedulePause, context: Context) -> Verdict:
-    """Paused from the instant of the command on; a schedule that is paused stays as it is."""
+def pause(state: ScheduleState, command: Command, _request: SchedulePause, context: Context) -> Verdict:
+    """Paused from the instant of the command on."""
+    return _switched(state, command, context, SchedulePaused, "paused")
+
+
+def resume(state: ScheduleState, command: Command, _request: ScheduleResume, context: Context) -> Verdict:
+    """Active from the instant of the command on; what the pause skipped stays skipped."""
+    return _switched(state, command, context, ScheduleResumed, "active")
+
+
+def _switched(
+    state: ScheduleState,
+    command: Command,
+    context: Context,
+    fact: type[SchedulePaused | ScheduleResumed],
+    wanted: str,
+) -> Verdict:
     missing = not_found(state)
     if missing is not None:
         return missing
-    if state.paused:
-        return Accepted(body=_body(state, state.phases[-1].from_ms, changed=False))
+    if state.paused == (wanted == "paused"):
+        return Accepted(body=_body(state, state.phases[-1].from_ms, wanted, changed=False))
     crowded = too_many_changes(state)
     if crowded is not None:
         return crowded
     at_ms = effective_ms(state, command, context)
-    fact = SchedulePaused(
+    switched = fact(
         tenant=state.tenant,
         schedule=state.name,
         version=state.version,
         effective_at=instant(at_ms),
         accepted_at=context.now,
-        note=request.note,
-        by=request.by,
+        note=command.request.note,
+        by=command.request.by,
         command_id=command.id,
         source=command.source,
     )
-    return Accepted(facts=(*mark_before(state, at_ms), fact), body=_body(state, at_ms, changed=True))
+    return Accepted(facts=(*mark_before(state, at_ms), switched), body=_body(state, at_ms, wanted, changed=True))
 
 
-def _body(state: ScheduleState, at_ms: int, *, changed: bool) -> Mapping[str, Any]:
-    return words.answer(state, effective_at=instant(at_ms), version=state.version, status="paused", changed=changed)
+def _body(state: ScheduleState, at_ms: int, status: str, *, changed: bool) -> Mapping[str, Any]:
+    return words.answer(state, effective_at=instant(at_ms), version=state.version, status=status, changed=changed)
