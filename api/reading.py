@@ -72,8 +72,7 @@ class Reads:
             silence()
 
     def _ends(self) -> Mapping[TopicPartition, int]:
-        log = self._services.log
-        return {partition: log.end_offset(partition) for partition in self._services.progress.inputs()}
+        return self._services.log.end_offsets(self._services.progress.inputs())
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Commentary(Threaded):
     def __init__(self, log: Log, console: Console) -> None:
         self._console = console
         partitions = [TopicPartition(topics.RUN_EVENTS, number) for number in range(log.partitions(topics.RUN_EVENTS))]
-        self._reader = log.open_reader({partition: log.end_offset(partition) for partition in partitions})
+        self._reader = log.open_reader(log.end_offsets(partitions))
         self._thread = ThreadService("commentary", self._run, interrupt=self._reader.wake)
 
     def _run(self, running: Running) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -46,7 +46,7 @@ class EventLog(Protocol):
     def partitions(self, topic: str) -> int: ...
     def topic_id(self, topic: str) -> str: ...
     def begin_offset(self, partition: TopicPartition) -> int: ...
-    def end_offset(self, partition: TopicPartition) -> int: ...
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Positions: ...
     def open_reader(self, positions: Mapping[TopicPartition, int]) -> EventReader: ...
 
 
@@ -100,7 +100,7 @@ class Projector:
         self._limits = limits or Limits()
         self._moved = threading.Condition()
         self._positions: dict[TopicPartition, int] = {}
-        self._targets: dict[TopicPartition, int] | None = None
+        self._targets: Positions | None = None
         self._as_of = datetime.fromtimestamp(0, UTC)
         self._trimmed_at = self._as_of
         self._callbacks: list[Callable[[], None]] = []
@@ -199,7 +199,7 @@ class Projector:
 
     def _follow(self) -> None:
         inputs = self.inputs()
-        ends = {partition: self._log.end_offset(partition) for partition in inputs}
+        ends = self._log.end_offsets(inputs)
         self._model.belong_to(self._source(), anew=False)
         if any(offset > ends.get(partition, 0) for partition, offset in self._model.positions().items()):
             _log.error("projector.ahead: the log has lost records that stand in rows; building the rows anew")

@@ -181,6 +181,10 @@ class Log(Protocol):
         """No committed record stands here or later; a reader that has read them all has this position."""
         ...
 
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """`end_offset` of many at once, in one question."""
+        ...
+
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """The next positions a group committed; absent ones were never committed."""
         ...

@@ -15,7 +15,7 @@ When a commit fails in a way that leaves doubt, the processor is closed and open
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -125,7 +125,7 @@ class Processor:
         self._mark = NEVER_READ
         self._decided_until = NEVER_READ
         self._read_until = NEVER_READ
-        self._asked: tuple[datetime, dict[TopicPartition, int]] | None = None
+        self._asked: tuple[datetime, Mapping[TopicPartition, int]] | None = None
         self._sequence = 0
         self._cursor: dict[bytes, bytes] = {AT: b"", EVIDENCE: b""}
         self._backlog = False
@@ -269,7 +269,7 @@ class Processor:
     def _note_what_was_read(self, reader: Reader) -> None:
         """Move `read_until` to the instant of the last asked ends once they have been read."""
         if self._asked is None and not self._guard.held:
-            self._asked = (self._mark, {item: self._log.end_offset(item) for item in self._inputs()})
+            self._asked = (self._mark, self._log.end_offsets(self._inputs()))
         if self._asked is not None:
             asked_at, ends = self._asked
             if all(reader.position(item) >= end for item, end in ends.items()):

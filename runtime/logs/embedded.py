@@ -110,6 +110,10 @@ class EmbeddedLog:
         """See `Log.end_offset`."""
         return self._topics.partition(partition).end
 
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `Log.end_offsets`."""
+        return {partition: self.end_offset(partition) for partition in partitions}
+
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
         return self._commits.positions(group, partitions)

@@ -105,6 +105,10 @@ class SimulatedLog:
         """See `Log.end_offset`."""
         return self._partition(partition).end
 
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `Log.end_offsets`."""
+        return {partition: self.end_offset(partition) for partition in partitions}
+
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
         with self._lock:
