@@ -85,19 +85,23 @@ class Kept:
 
 
 class Projector:
-    """Keeps a read model up with the log. It keeps the contract of all services (`runtime.lifecycle`)."""
+    """Keeps a read model up with the log. It keeps the contract of all services (`runtime.lifecycle`).
+
+    Several may share the work: each then follows the partitions whose numbers are its `share`, in every topic.
+    """
 
     name = "projector"
 
     def __init__(
         self, *, log: EventLog, model: ReadModel, now: Callable[[], datetime], kept: Kept | None = None,
-        limits: Limits | None = None,
+        limits: Limits | None = None, share: Collection[int] | None = None,
     ) -> None:  # fmt: skip
         self._log = log
         self._model = model
         self._now = now
         self._kept = kept or Kept()
         self._limits = limits or Limits()
+        self._share = share
         self._moved = threading.Condition()
         self._positions: dict[TopicPartition, int] = {}
         self._targets: Positions | None = None
@@ -148,12 +152,8 @@ class Projector:
         return self._as_of
 
     def inputs(self) -> list[TopicPartition]:
-        """The partitions that rows follow from."""
-        return [
-            TopicPartition(topic, partition)
-            for topic in batch.INPUTS
-            for partition in range(self._log.partitions(topic))
-        ]
+        """The partitions that our rows follow from."""
+        return [place for place in inputs_of(self._log) if self._share is None or place.partition in self._share]
 
     def reached(self, targets: Positions) -> bool:
         """Whether everything before the targets is in the rows."""
@@ -201,10 +201,11 @@ class Projector:
         inputs = self.inputs()
         ends = self._log.end_offsets(inputs)
         self._model.belong_to(self._source(), anew=False)
-        if any(offset > ends.get(partition, 0) for partition, offset in self._model.positions().items()):
+        stored = dict(self._model.positions())
+        if any(stored.get(partition, 0) > end for partition, end in ends.items()):
             _log.error("projector.ahead: the log has lost records that stand in rows; building the rows anew")
             self._model.belong_to(self._source(), anew=True)
-        stored = dict(self._model.positions())
+            stored = {}
         begin = {partition: self._begin(partition, stored) for partition in inputs}
         self._targets = ends
         self._publish(begin, self._as_of)
@@ -232,7 +233,7 @@ class Projector:
         asked_at = self._now()
         records = self._gather(reader)
         reached = {partition: reader.position(partition) for partition in inputs}
-        if records:
+        if reached != stored:  # also by no record: markers of transactions take offsets, and others wait for positions
             changes = batch.fold(batch.read_all(records), self._model.load)
             self._model.apply(changes, stored, reached)
             stored = reached
@@ -273,3 +274,8 @@ class Projector:
         )
         if gone < self._limits.trim_rows:
             self._trimmed_at = now
+
+
+def inputs_of(log: EventLog) -> list[TopicPartition]:
+    """Every partition that rows follow from."""
+    return [TopicPartition(topic, partition) for topic in batch.INPUTS for partition in range(log.partitions(topic))]

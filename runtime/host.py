@@ -12,6 +12,7 @@ number of times is bounded.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from runtime.lifecycle import Threaded, ThreadService
@@ -105,39 +106,68 @@ class PartitionService(Threaded):
         self._telemetry.error(event, reason=f"{type(error).__name__}: {error}", exc_info=error, **self._where)
 
 
-class RoleService(Threaded):
-    """Our share of a role: takes part in its group, and runs the partitions that it is given.
+class GroupService(Threaded):
+    """Takes part in a group in a thread of its own. A subclass is the group's `Owner` and says when its share works.
 
-    `make` builds the service of a partition over the log through which our membership is quoted. Ready once the group
-    has answered and all that it gave us works.
+    Ready once the group has answered and what it gave us works.
+    """
+
+    def __init__(self, group: str, topic: str, log: Log, *, member: str, telemetry: Telemetry) -> None:
+        self._group, self._topic, self._log, self._member = group, topic, log, member
+        self._telemetry = telemetry
+        self._thread = ThreadService(group, self._run, failed=self._failed)
+
+    @abstractmethod
+    def works(self) -> bool:
+        """Whether what we were given does its work, as far as it can."""
+
+    @abstractmethod
+    def assigned(self, partitions: Sequence[int], log: Log) -> None:
+        """See `Owner.assigned`."""
+
+    @abstractmethod
+    def revoked(self, partitions: Sequence[int]) -> None:
+        """See `Owner.revoked`."""
+
+    @abstractmethod
+    def lost(self, partitions: Sequence[int]) -> None:
+        """See `Owner.lost`."""
+
+    def _run(self, running: Running) -> None:
+        member = self._log.join(self._group, self._topic, name=self._member, owner=self)
+        try:
+            while not running.stopping.is_set():
+                member.poll(POLL_SECONDS)
+                if member.joined and self.works():
+                    running.ready()
+        finally:
+            member.close()
+
+    def _failed(self, error: BaseException) -> None:
+        self._telemetry.error(Event.ROLE_FAILED, role=self._group, reason=f"{type(error).__name__}: {error}")
+
+
+class RoleService(GroupService):
+    """Our share of a role: runs the partitions that its group gives us.
+
+    `make` builds the service of a partition over the log through which our membership is quoted.
     """
 
     def __init__(
         self, role: str, lead: str, log: Log, *, member: str, make: Callable[[int, Log], PartitionService],
         telemetry: Telemetry,
     ) -> None:  # fmt: skip
-        self._role, self._lead, self._log, self._member = role, lead, log, member
-        self._make = make
-        self._telemetry = telemetry
+        super().__init__(role, lead, log, member=member, telemetry=telemetry)
+        self._role, self._make = role, make
         self._partitions: dict[int, PartitionService] = {}
-        self._thread = ThreadService(role, self._run, failed=self._failed)
 
     def partitions(self) -> Sequence[PartitionService]:
         """What runs at the moment."""
         return tuple(self._partitions.values())
 
-    def _run(self, running: Running) -> None:
-        member = self._log.join(self._role, self._lead, name=self._member, owner=self)
-        try:
-            while not running.stopping.is_set():
-                member.poll(POLL_SECONDS)
-                if member.joined and all(part.ready(0) or part.failure for part in self.partitions()):
-                    running.ready()
-        finally:
-            member.close()
-            self.lost(tuple(self._partitions))
-
-    # --- what the group says (`runtime.log.Owner`) ----------------------------------------------------------------
+    def works(self) -> bool:
+        """Whether every partition works or has failed: one that failed costs itself, and says so."""
+        return all(partition.ready(0) or partition.failure is not None for partition in self.partitions())
 
     def assigned(self, partitions: Sequence[int], log: Log) -> None:
         """See `Owner.assigned`."""
@@ -165,9 +195,6 @@ class RoleService(Threaded):
         for number, service in services.items():
             if not end(service, STOP_SECONDS):
                 self._telemetry.error(Event.PARTITION_HANGS, role=self._role, partition=str(number))
-
-    def _failed(self, error: BaseException) -> None:
-        self._telemetry.error(Event.ROLE_FAILED, role=self._role, reason=f"{type(error).__name__}: {error}")
 
 
 def pause_when_fenced(times: int, chance: float) -> float | None:

@@ -144,7 +144,7 @@ class Member(Protocol):
         ...
 
     def close(self) -> None:
-        """Take part no more; what was ours is revoked first. Idempotent."""
+        """Take part no more: what was ours is revoked, or lost when we are no member any more. Idempotent."""
         ...
 
 

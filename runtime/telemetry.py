@@ -41,6 +41,7 @@ class Event(StrEnum):
     CLOCK_RELEASED = "clock_released"
     COMMIT_RETRIED = "commit_retried"
     PROJECTION_REBUILT = "projection_rebuilt"
+    PROGRESS_UNKNOWN = "progress_unknown"
     WORKERS_STARTED = "workers_started"
     WORKERS_EXITED = "workers_exited"
     NODE_READY = "node_ready"
