@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from schemas import durations, topics
 
@@ -19,25 +25,31 @@ Duration = Annotated[
 ]
 
 
+Role = Literal["scheduler", "dispatcher", "projector", "api", "worker"]
+ROLES: tuple[Role, ...] = ("scheduler", "dispatcher", "projector", "api")  # `worker` has to be told which tasks
+
+
+def _read_roles(value: Any) -> Any:
+    """A list, or names separated by commas as a flag or the environment has them."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Roles = Annotated[tuple[Role, ...], NoDecode, BeforeValidator(_read_roles)]
+
+
 class SettingsError(Exception):
     """A setting cannot be used; the text names the field, what was wrong and where it can be set."""
 
 
-class Settings(BaseSettings):
-    """Settings of one process on the embedded log."""
+class NodeSettings(BaseSettings):
+    """What can be set for any process."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEWHEEL_", extra="forbid", frozen=True)
 
-    data: Path = Field(default=Path("tidewheel-data"), description="Folder of the log, the state and the read model.")
+    data: Path = Field(default=Path("tidewheel-data"), description="Folder of what this process keeps.")
     host: str = Field(default="127.0.0.1", description="Address to listen on; only loopback needs no key.")
     port: int = Field(default=8440, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    durability: Literal["process", "disk"] = Field(
-        default="process", description="What survives: `process` a kill, `disk` also a loss of power (slower)."
-    )
     partitions: int = Field(default=4, ge=1, le=64, description="Partitions of each role; fixed once data exists.")
-    clock_accept_after: Duration = Field(
-        default=timedelta(seconds=60), description="How long a clock that jumped is not believed."
-    )
     retain_history: Duration = Field(default=timedelta(days=30), description="How long decisions and events are kept.")
     retain_runs: Duration = Field(default=timedelta(days=3), description="How long runs and terminal memory are kept.")
     worker_slots: int = Field(default=10, ge=1, le=10_000, description="Runs that the child workers take at once.")
@@ -69,18 +81,58 @@ class Settings(BaseSettings):
         return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
 
 
+class Settings(NodeSettings):
+    """Settings of one process on the embedded log."""
+
+    durability: Literal["process", "disk"] = Field(
+        default="process", description="What survives: `process` a kill, `disk` also a loss of power (slower)."
+    )
+    clock_accept_after: Duration = Field(
+        default=timedelta(seconds=60), description="How long a clock that jumped is not believed."
+    )
+
+
+class ClusterSettings(NodeSettings):
+    """Settings of one process on Kafka."""
+
+    roles: Roles = Field(default=ROLES, description="What this process does, separated by commas.")
+    processes: int = Field(default=1, ge=1, le=64, description="Processes that do it, side by side on this machine.")
+    partitions: int = Field(default=12, ge=1, le=1024, description="Partitions of each role; fixed once topics exist.")
+    bootstrap: str = Field(default="127.0.0.1:9092", description="Brokers to ask first, `host:port` by commas.")
+    topic_prefix: str = Field(
+        default=topics.PREFIX, pattern=r"^[A-Za-z0-9._-]{0,64}$", description="What all names of topics begin with."
+    )
+    replication: int = Field(default=3, ge=1, le=9, description="Copies of each partition; topics are made with it.")
+    session_timeout: Duration = Field(
+        default=timedelta(seconds=6), description="After how long a silence the group gives our partitions away."
+    )
+    kafka: dict[str, str] = Field(
+        default_factory=dict, description="More settings of the Kafka client: `security.*`, `sasl.*` and `ssl.*`."
+    )
+    node_id: str = Field(
+        default="", pattern=r"^[A-Za-z0-9._-]{0,64}$", description="Name of this node; by default made once and kept."
+    )
+
+    def does(self, role: Role) -> bool:
+        """Whether this process has the role."""
+        return role in self.roles
+
+
+T = TypeVar("T", bound=NodeSettings)
+
+
 def read(config: Path | None, flags: dict[str, Any]) -> Settings:
+    """Settings of `dev`; see `read_as`."""
+    return read_as(Settings, config, flags)
+
+
+def read_as(kind: type[T], config: Path | None, flags: dict[str, Any]) -> T:
     """Settings from a TOML file (when given), the environment and flags (None: not given)."""
     given = {name: value for name, value in flags.items() if value is not None}
-    kind = Settings
     if config is not None:
         if not config.is_file():
             raise SettingsError(f"config: there is no file {config}")
-
-        class FromFile(Settings):
-            model_config = SettingsConfigDict(toml_file=config)
-
-        kind = FromFile
+        kind = type(kind.__name__, (kind,), {"model_config": SettingsConfigDict(toml_file=config)})
     try:
         return kind(**given)
     except ValidationError as error:

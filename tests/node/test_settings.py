@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from node.settings import SettingsError, read
+from node.settings import ClusterSettings, SettingsError, read, read_as
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +49,25 @@ def test_an_unknown_name_in_the_file_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="there is no file"):
         read(tmp_path / "none.toml", {})
+
+
+def test_roles_are_a_list_in_a_file_and_names_separated_by_commas_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tidewheel.toml"
+    file.write_text('roles = ["api", "worker"]\n[kafka]\n"security.protocol" = "SSL"\n', encoding="utf-8")
+    from_file = read_as(ClusterSettings, file, {})
+    assert from_file.roles == ("api", "worker")
+    assert from_file.kafka == {"security.protocol": "SSL"}
+    monkeypatch.setenv("TIDEWHEEL_ROLES", "scheduler, api")
+    assert read_as(ClusterSettings, None, {}).roles == ("scheduler", "api")
+    assert read_as(ClusterSettings, None, {"roles": "dispatcher"}).roles == ("dispatcher",)
+
+
+def test_a_role_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(SettingsError, match=r"^roles\.1: .*'scheduler', 'dispatcher', 'projector', 'api' or 'worker'"):
+        read_as(ClusterSettings, None, {"roles": "api,clock"})
+
+
+def test_on_kafka_a_role_has_twelve_partitions_unless_told_otherwise() -> None:
+    assert read_as(ClusterSettings, None, {}).layout.schedule == 12
