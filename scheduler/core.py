@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.machine import NEVER, PARTITION, Moment, Output, Reached, Wakeup, Woken
 from runtime.record import Record
-from scheduler import commands, due, evolving, keys, memory, partition, plan, reading, state
+from scheduler import commands, delays, due, evolving, keys, memory, partition, plan, reading, state
 from scheduler.context import Context
 from scheduler.instants import from_millis, millis
 from scheduler.partition import CatalogRead
@@ -29,7 +29,7 @@ from schemas.facts import (
     TzAdopted,
 )
 from schemas.internal import CommandAnswered, RunInquired
-from schemas.scheduling import CommandRemembered, HistoryForgotten
+from schemas.scheduling import CatalogAwaited, CommandDelayed, CommandRemembered, CommandTaken, HistoryForgotten
 
 if TYPE_CHECKING:
     from runtime.machine import Rows
@@ -115,12 +115,16 @@ class SchedulerCore:
     def _decide(self, state_: State, input_: Any, context: Context) -> Sequence[Fact]:
         if isinstance(state_, ScheduleState):  # before all else what every run asks, twice
             if isinstance(input_, Woken):
+                if delays.is_due(state_.delays, context.horizon_ms):
+                    return commands.look(state_, context)
                 return due.decide(state_, context)
             if isinstance(input_, OutcomeRead):
                 return due.outcome_read(state_, input_.finished, millis(input_.appended_at))
         match state_, input_:
             case ScheduleState() | JobState(), Command():
                 return commands.decide(state_, input_, context)
+            case JobState(), Woken() if delays.is_due(state_.delays, context.horizon_ms):
+                return commands.look(state_, context)
             case JobState(), Woken():
                 return (memory.forgetting("job", state_.tenant, state_.name, state_.rows, context.horizon_ms),)
             case PartitionState(), Reached():
@@ -142,7 +146,8 @@ class SchedulerCore:
         if isinstance(state_, ScheduleState):
             at_ms = due.wakeup_ms(state_, history_seconds=self._history_seconds)
         elif isinstance(state_, JobState):
-            at_ms = memory.forget_at_ms(state_.memory)
+            instants = (memory.forget_at_ms(state_.memory), delays.look_at_ms(state_.delays))
+            at_ms = min((at for at in instants if at is not None), default=None)
         else:
             at_ms = None
         return NEVER if at_ms is None else _at(at_ms)
@@ -165,7 +170,7 @@ def _of_partition(_fact: Any) -> bytes:
     return PARTITION
 
 
-def _of_either(fact: CommandRemembered | HistoryForgotten) -> bytes:
+def _of_either(fact: CommandRemembered | CommandDelayed | CatalogAwaited | CommandTaken | HistoryForgotten) -> bytes:
     return keys.job(fact.tenant, fact.name) if fact.of == "job" else keys.schedule(fact.tenant, fact.name)
 
 
@@ -173,6 +178,9 @@ def _of_either(fact: CommandRemembered | HistoryForgotten) -> bytes:
 _KEYS: Mapping[type[Fact], Callable[[Any], bytes]] = {
     CatalogEntry: lambda entry: keys.job(entry.tenant, entry.name),
     CommandRemembered: _of_either,
+    CommandDelayed: _of_either,
+    CatalogAwaited: _of_either,
+    CommandTaken: _of_either,
     HistoryForgotten: _of_either,
     RunInquired: lambda inquired: _of_schedule(inquired.run),
     CatalogAdopted: _of_partition,
@@ -212,8 +220,23 @@ def _job_forgotten(job: JobState, fact: HistoryForgotten) -> JobState:
     return replace(job, memory=memory.forget(job.memory, job.rows, fact.commands_until))
 
 
+def _job_delayed(job: JobState, fact: CommandDelayed) -> JobState:
+    return replace(job, delays=delays.append(job.delays, job.rows, fact))
+
+
+def _job_awaits(job: JobState, fact: CatalogAwaited) -> JobState:
+    return replace(job, delays=replace(job.delays, look_ms=millis(fact.look_at)))
+
+
+def _job_taken(job: JobState, _fact: CommandTaken) -> JobState:
+    return replace(job, delays=delays.without_first(job.delays, job.rows))
+
+
 _JOB_EVOLUTIONS: Mapping[type[Fact], Callable[[JobState, Any], JobState]] = {
     CatalogEntry: _job_entry,
     CommandRemembered: _job_remembered,
+    CommandDelayed: _job_delayed,
+    CatalogAwaited: _job_awaits,
+    CommandTaken: _job_taken,
     HistoryForgotten: _job_forgotten,
 }

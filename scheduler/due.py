@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scheduler import catch_up, ledger, memory, overlap, runs, skipping, sweeps, timeline, waiting
+from scheduler import catch_up, delays, ledger, memory, overlap, runs, skipping, sweeps, timeline, waiting
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds
 from scheduler.plan import Plan
@@ -49,6 +49,8 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
         first = _sooner(first, state.inquiry.at_ms)
     if state.memory.count:
         first = _sooner(first, memory.forget_at_ms(state.memory))
+    if state.delays.count:
+        first = _sooner(first, delays.look_at_ms(state.delays))
     if state.spilled_to is not None or not state.exists:
         ledger_at = ledger.forget_at(state, history_seconds)
         first = _sooner(first, None if ledger_at is None else ledger_at * SECOND_MS)

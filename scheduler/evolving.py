@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scheduler import keys, ledger, memory, plan, sweeps
+from scheduler import delays, keys, ledger, memory, plan, sweeps
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
 from scheduler.plan import Version
@@ -42,7 +42,17 @@ from schemas.facts import (
     ScheduleResumed,
 )
 from schemas.internal import RunInquired
-from schemas.scheduling import CommandRemembered, HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled, RunsSwept
+from schemas.scheduling import (
+    CatalogAwaited,
+    CommandDelayed,
+    CommandRemembered,
+    CommandTaken,
+    HistoryForgotten,
+    MarkMoved,
+    OutcomeHeld,
+    RunSettled,
+    RunsSwept,
+)
 
 
 def evolve(state: ScheduleState, fact: Fact) -> ScheduleState:
@@ -260,7 +270,19 @@ def _sooner(one: int | None, other: int | None) -> int | None:
     return min((instant for instant in (one, other) if instant is not None), default=None)
 
 
-# --- memory -------------------------------------------------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------------------------
+
+
+def _delayed(state: ScheduleState, fact: CommandDelayed) -> ScheduleState:
+    return updated(state, delays=delays.append(state.delays, state.rows, fact))
+
+
+def _awaited(state: ScheduleState, fact: CatalogAwaited) -> ScheduleState:
+    return updated(state, delays=replace(state.delays, look_ms=millis(fact.look_at)))
+
+
+def _taken(state: ScheduleState, _fact: CommandTaken) -> ScheduleState:
+    return updated(state, delays=delays.without_first(state.delays, state.rows))
 
 
 def _remembered(state: ScheduleState, fact: CommandRemembered) -> ScheduleState:
@@ -296,5 +318,8 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     RunInquired: _unchanged,
     RunCancelRequested: _unchanged,
     CommandRemembered: _remembered,
+    CommandDelayed: _delayed,
+    CatalogAwaited: _awaited,
+    CommandTaken: _taken,
     HistoryForgotten: _forgotten,
 }

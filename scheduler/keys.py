@@ -4,9 +4,11 @@ from __future__ import annotations
 
 # A key's rows, in byte order:
 MAIN = b"s"  # the state itself
+DELAYED = b"a/"  # + number                    a command that waits
 COMMAND = b"c/"  # + digest                    a command that was answered
 COMMAND_AT = b"d/"  # + instant, digest        the same, by age
 JOB = b"j/"  # + tenant/name (PARTITION)       an adopted job
+ADOPTED = b"p/"  # + role-partition (PARTITION) the last transaction of that owner whose catalog record is adopted
 LEDGER = b"l/"  # + first nominal              older segments of the ledger
 RUN = b"r/"  # + run id                        a run without an outcome, whole
 VERSION = b"v/"  # + version                   a definition that still decides occurrences

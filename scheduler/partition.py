@@ -43,6 +43,7 @@ class CatalogRead:
 
     entry: CatalogEntry
     offset: int
+    position: str = ""
 
 
 def tz_adopted(state: PartitionState, partition: int, version: str, now: datetime) -> TzAdopted:
@@ -86,9 +87,19 @@ def adopt(state: PartitionState, input_: CatalogRead, context: Context) -> tuple
     if input_.offset <= state.catalog_offset or input_.entry.kind != "job":
         return ()
     fact = CatalogAdopted(
-        role=ROLE, partition=context.partition, offset=input_.offset, adopted_at=context.now, entries=(input_.entry,)
-    )
+        role=ROLE, partition=context.partition, offset=input_.offset, adopted_at=context.now, entries=(input_.entry,),
+        position=input_.position,
+    )  # fmt: skip
     return (fact,)
+
+
+def has_adopted(state: PartitionState, position: str | None) -> bool:
+    """Whether the catalog is used up to a position. Transactions of one owner stand in the catalog in their order."""
+    if position is None:
+        return True
+    owner, _, sequence = position.rpartition("-")
+    row = state.rows.get(keys.ADOPTED + owner.encode())
+    return row is not None and int(row) >= int(sequence)
 
 
 def evolve(state: PartitionState, fact: Fact) -> PartitionState:
@@ -105,6 +116,9 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
         case CatalogAdopted():
             for entry in fact.entries:
                 _adopt_row(state, entry)
+            if fact.position:
+                owner, _, sequence = fact.position.rpartition("-")
+                state.rows.put(keys.ADOPTED + owner.encode(), sequence.encode())
             return replace(state, catalog_offset=fact.offset)
         case _:
             return state

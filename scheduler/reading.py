@@ -118,7 +118,8 @@ def _catalog(record: Record) -> tuple[bytes, CatalogRead] | None:
     fact = codec.read_fact(record.value)
     if not isinstance(fact, CatalogEntry):
         return None
-    return PARTITION, CatalogRead(entry=fact, offset=record.offset)
+    position = (record.header(SEQUENCE_HEADER) or b"").decode()
+    return PARTITION, CatalogRead(entry=fact, offset=record.offset, position=position)
 
 
 def _envelope_of(record: Record) -> Envelope | None:

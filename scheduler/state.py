@@ -96,6 +96,18 @@ NO_SWEEP = Sweep()  # no run is open
 
 
 @frozen
+class Delays:
+    """Commands that wait, in rows numbered from `first` on; the first one is looked at when it is `look_ms`."""
+
+    count: int = 0
+    first: int = 0
+    look_ms: int = 0
+
+
+NO_DELAYS = Delays()  # no command waits
+
+
+@frozen
 class Cancelling:
     """A deletion that asks the open runs to stop has come as far as `cursor`."""
 
@@ -136,6 +148,7 @@ class ScheduleState:
     waiting_count: int = 0
     inquiry: Sweep = NO_SWEEP
     cancelling: Cancelling | None = None
+    delays: Delays = NO_DELAYS
     # What was:
     segments: tuple[Segment, ...] = ()
     spilled_to: int | None = None
@@ -163,6 +176,7 @@ class JobState:
     source_version: int | None = None
     definition: Mapping[str, Any] | None = None
     memory: Memory = Memory()
+    delays: Delays = NO_DELAYS
 
 
 @frozen

@@ -6,6 +6,7 @@ source, id): the same one again changes nothing and is answered as the first tim
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -22,9 +23,15 @@ from schemas.frozen import frozen
 PREFIX = "tidewheel."
 EVERYONE = "_"  # the tenant of what belongs to no tenant: queues
 
+_OF_CATALOG = re.compile(r"scheduler-(0|[1-9][0-9]{0,4})-(0|[1-9][0-9]{0,17})\Z")  # only schedulers write the catalog
+
 
 class Request(Model):
-    """What every command may carry."""
+    """What every command may carry.
+
+    `after_catalog` is the position (`Tidewheel-Position`, header `tw-seq`) of a record of `catalog`: the command is
+    judged by what the catalog said then or later.
+    """
 
     tenant: Name
     name: Name
@@ -147,6 +154,10 @@ def _further_faults(request: Request, envelope: Envelope) -> Iterator[Fault]:
         # A record that a client put on the wrong topic or partition is recognised by what it says of itself.
         message = f"the data is about {subject}, the subject says {envelope.subject}"
         yield Fault(pointer="/subject", code="wrong_subject", message=message, remedy="name the same thing in both")
+    if request.after_catalog is not None and not _OF_CATALOG.match(request.after_catalog):
+        message = f"{request.after_catalog!r} is no position of a record of the catalog"
+        remedy = "name the Tidewheel-Position of the answer to a change of a job, such as scheduler-2-41"
+        yield Fault(pointer="/data/after_catalog", code="position", message=message, remedy=remedy)
     if isinstance(request, RunCancel) and identity.schedule_of(request.run_id) != request.name:
         message = f"is not a run of schedule {request.name}"
         yield Fault(pointer="/data/run_id", code="wrong_schedule", message=message, remedy="name the run's schedule")

@@ -549,7 +549,10 @@ class RecoveryFinished(_OfPartition):
 
 @frozen
 class CatalogAdopted(_OfPartition):
-    """The partition uses the catalog up to and including `offset`; `entries` are what changed."""
+    """The partition uses the catalog up to and including `offset`; `entries` are what changed.
+
+    `position` is that of the transaction that wrote the record: what a command's `after_catalog` names.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.catalog.adopted.v1"
     role: str
@@ -557,6 +560,7 @@ class CatalogAdopted(_OfPartition):
     offset: int
     adopted_at: datetime
     entries: tuple[CatalogEntry, ...] = ()
+    position: str = ""
 
 
 @frozen

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from schemas.facts import Fact, Outcome
+from schemas.facts import Fact, Outcome, Position
 from schemas.faults import Fault
 from schemas.frozen import frozen
 
@@ -98,6 +98,57 @@ class CommandRemembered(Fact):
 
 
 @frozen
+class CommandDelayed(Fact):
+    """A command waits, for the catalog or behind one that does. It stands here whole: it is judged later."""
+
+    TYPE: ClassVar[str] = "tidewheel.command.delayed.v1"
+    of: str
+    tenant: str
+    name: str
+    source: str
+    command_id: str
+    command_type: str
+    data: Mapping[str, Any]
+    position: Position
+    appended_at: datetime
+    delayed_at: datetime
+    reply_to: int | None = None
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.name}"
+
+
+@frozen
+class CatalogAwaited(Fact):
+    """The first command that waits has still not seen its catalog record: it is looked for again at `look_at`."""
+
+    TYPE: ClassVar[str] = "tidewheel.catalog.awaited.v1"
+    of: str
+    tenant: str
+    name: str
+    look_at: datetime
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.name}"
+
+
+@frozen
+class CommandTaken(Fact):
+    """The first command that waited waits no longer; what became of it follows."""
+
+    TYPE: ClassVar[str] = "tidewheel.command.taken.v1"
+    of: str
+    tenant: str
+    name: str
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.name}"
+
+
+@frozen
 class HistoryForgotten(Fact):
     """One bounded step of forgetting: commands answered before `commands_until`, decisions before `ledger_until`."""
 
@@ -119,5 +170,8 @@ SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
     RunSettled,
     RunsSwept,
     CommandRemembered,
+    CommandDelayed,
+    CatalogAwaited,
+    CommandTaken,
     HistoryForgotten,
 )

@@ -2,6 +2,8 @@
 
 A command is judged once. What was answered is remembered with it, so the same command again, from whichever retry,
 changes nothing and hears the same answer. A refusal is a fact: it says which field, and what to do instead.
+
+One that wants to see a record of the catalog first (`after_catalog`) waits for it, and those behind it wait too.
 """
 
 from __future__ import annotations
@@ -9,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scheduler import bounds, keys, memory
+from scheduler import bounds, delays, keys, memory, partition
 from scheduler.commands import cancel, delete, jobs, pause, put, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict
 from scheduler.context import Context
+from scheduler.instants import from_millis
+from scheduler.memory import Remembered
 from scheduler.state import JobState, ScheduleState
 from schemas import commands
 from schemas.commands import Command, Request
 from schemas.facts import CommandRejected, Fact
 from schemas.faults import Fault
 from schemas.internal import CommandAnswered
-from schemas.scheduling import CommandRemembered
+from schemas.scheduling import CatalogAwaited, CommandDelayed, CommandRemembered, CommandTaken
 
 Owner = ScheduleState | JobState
 Handler = Callable[[Any, Command, Any, Context], Verdict]
@@ -38,11 +42,38 @@ JOBS = (commands.JobPut, commands.JobDelete)
 
 
 def decide(state: Owner, command: Command, context: Context) -> tuple[Fact, ...]:
-    """The facts that follow from a command, its answer among them."""
-    known_by = memory.digest(command.tenant, command.name, command.source, command.id)
-    known = memory.recall(state.rows, known_by, context.now)
+    """The facts that follow from a command, its answer among them unless it waits."""
+    known = _known(state, command, context)
     if known is not None:
         return _answer(command, known.status, known.body, known.faults)
+    if state.delays.count or not partition.has_adopted(context.shared, command.request.after_catalog):
+        return _delayed(state, command, context)
+    return _judged(state, command, context)
+
+
+def look(state: Owner, context: Context) -> tuple[Fact, ...]:
+    """What becomes of the first command that waits: its turn has come, or its time is over, or it waits on."""
+    delayed = delays.first(state.delays, state.rows)
+    command = delays.command(delayed)
+    taken = CommandTaken(of=_of(command), tenant=command.tenant, name=command.name)
+    known = _known(state, command, context)
+    if known is not None:
+        return (taken, *_answer(command, known.status, known.body, known.faults))
+    if partition.has_adopted(context.shared, command.request.after_catalog):
+        return (taken, *_judged(state, command, context))
+    until_ms = delays.until_ms(delayed)
+    if context.horizon_ms >= until_ms:
+        return (taken, *_rejected(command, context, _not_adopted(command)))
+    look_ms = min(until_ms, context.horizon_ms + delays.LOOK_EVERY_MS)
+    return (CatalogAwaited(of=taken.of, tenant=taken.tenant, name=taken.name, look_at=from_millis(look_ms)),)
+
+
+def _known(state: Owner, command: Command, context: Context) -> Remembered | None:
+    known_by = memory.digest(command.tenant, command.name, command.source, command.id)
+    return memory.recall(state.rows, known_by, context.now)
+
+
+def _judged(state: Owner, command: Command, context: Context) -> tuple[Fact, ...]:
     verdict = _unmet(state, command) or HANDLERS[type(command.request)](state, command, command.request, context)
     match verdict:
         case Accepted(facts=facts, status=status, body=body):
@@ -62,12 +93,6 @@ def key_of(command: Command) -> bytes:
 def _unmet(state: Owner, command: Command) -> Rejected | None:
     """What the command itself makes a condition and does not hold."""
     request = command.request
-    if request.after_catalog is not None:
-        fault = Fault(
-            pointer="/data/after_catalog", code="not_supported", message="this version cannot do that yet",
-            remedy="leave it out",
-        )  # fmt: skip
-        return Rejected(reason="not_supported", status=422, faults=(fault,))
     current = _current_version(state)
     if request.expected_version is not None and request.expected_version != current:
         fault = Fault(
@@ -92,6 +117,49 @@ def _unmet(state: Owner, command: Command) -> Rejected | None:
 def _current_version(state: Owner) -> int:
     exists = state.exists if isinstance(state, ScheduleState) else state.definition is not None
     return state.version if exists else 0
+
+
+def _delayed(state: Owner, command: Command, context: Context) -> tuple[Fact, ...]:
+    if state.delays.count >= delays.DELAYED_MAX:
+        return _rejected(command, context, _too_many_wait())
+    fact = CommandDelayed(
+        of=_of(command),
+        tenant=command.tenant,
+        name=command.name,
+        source=command.source,
+        command_id=command.id,
+        command_type=command.type,
+        data=command.request.model_dump(mode="json", exclude_unset=True),
+        position=command.position,
+        appended_at=command.appended_at,
+        delayed_at=context.now,
+        reply_to=command.reply_to,
+    )
+    return (fact,)
+
+
+def _not_adopted(command: Command) -> Rejected:
+    fault = Fault(
+        pointer="/data/after_catalog",
+        code="not_adopted",
+        message=f"no record of {command.request.after_catalog} was read from the catalog within 5 s",
+        remedy="name the position of an answer that says `changed: true`, or leave it out",
+    )
+    return Rejected(reason="catalog_not_adopted", status=409, faults=(fault,))
+
+
+def _too_many_wait() -> Rejected:
+    fault = Fault(
+        pointer="",
+        code="too_many_delayed",
+        message=f"{delays.DELAYED_MAX} commands wait for the catalog before this one",
+        remedy="send it again in a few seconds",
+    )
+    return Rejected(reason="too_many_delayed", status=429, faults=(fault,))
+
+
+def _of(command: Command) -> str:
+    return "job" if isinstance(command.request, JOBS) else "schedule"
 
 
 def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fact, ...]:
@@ -123,7 +191,7 @@ def _conclude(
     source_version: int | None,
 ) -> tuple[Fact, ...]:
     remembered = CommandRemembered(
-        of="job" if isinstance(command.request, JOBS) else "schedule",
+        of=_of(command),
         tenant=command.tenant,
         name=command.name,
         source=command.source,

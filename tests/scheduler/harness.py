@@ -109,11 +109,12 @@ class Shell:
         return self.record(topics.RUN_OUTCOMES, codec.parse(value), published=published)
 
     def record(
-        self, topic: str, value: Any, *, published: str | None = None, reply_to: int | None = None
+        self, topic: str, value: Any, *, published: str | None = None, reply_to: int | None = None, **more: str
     ) -> list[Fact]:
         """Any record."""
         raw = value if isinstance(value, bytes) else orjson.dumps(value)
-        headers = () if reply_to is None else (("tw-reply-to", str(reply_to).encode()),)
+        texts = more if reply_to is None else {"tw_reply_to": str(reply_to), **more}
+        headers = tuple((name.replace("_", "-"), text.encode()) for name, text in texts.items())
         self.offset += 1
         appended = self.now if published is None else at(published)
         record = Record(topic, self.number, self.offset, None, raw, headers, appended)
@@ -153,12 +154,12 @@ class Shell:
         assert steps < STEPS_MAX, "this would go on for ever"
         return False
 
-    def catalog(self) -> None:
-        """Let the partition read what the job owners wrote to the catalog."""
+    def catalog(self, position: str = "scheduler-0-1") -> None:
+        """Let the partition read what the job owners wrote to the catalog, in one transaction."""
         for output in [output for output in self.outputs if output.topic == topics.CATALOG]:
             assert isinstance(output.fact, CatalogEntry)
             _, value = codec.encode(output.fact, source="x", time=self.now)
-            self.record(topics.CATALOG, codec.parse(value))
+            self.record(topics.CATALOG, codec.parse(value), tw_seq=position)
             self.outputs.remove(output)
 
     # --- what a test sees -----------------------------------------------------------------------------------------

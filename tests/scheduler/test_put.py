@@ -201,12 +201,6 @@ def test_what_was_refused_changes_nothing():
     assert shell.schedule().version == 1
 
 
-def test_a_condition_on_the_catalog_is_not_ignored():
-    shell = Shell()
-    shell.put(after_catalog="scheduler-0-7")
-    assert refusals(shell) == [("/data/after_catalog", "not_supported")]
-
-
 # --- versions -----------------------------------------------------------------------------------------------------
 
 

@@ -93,6 +93,13 @@ def test_a_catalog_record_is_an_input_of_the_partition():
     assert Shell().core.read(record(value, topic=topics.CATALOG)) == (PARTITION, CatalogRead(entry=entry, offset=42))
 
 
+def test_a_catalog_record_says_which_transaction_wrote_it():
+    entry = CatalogEntry(kind="job", tenant="acme", name="j", version=1, changed_at=NOW, definition={})
+    _, value = codec.encode(entry, source="x", time=NOW)
+    read = Shell().core.read(record(value, topic=topics.CATALOG, tw_seq="scheduler-2-41"))
+    assert read == (PARTITION, CatalogRead(entry=entry, offset=42, position="scheduler-2-41"))
+
+
 def test_a_tombstone_of_the_catalog_says_nothing_new():
     assert Shell().core.read(Record(topics.CATALOG, 0, 1, b"k", None, (), NOW)) is None
 
@@ -183,7 +190,7 @@ def shell_of_many_facts() -> Shell:
     shell.settle()
     shell.send("SchedulePause")
     shell.finish("s.20240101T100100Z")
-    shell.put(body=definition("0 0 * * *"))
+    shell.put(body=definition("0 0 * * *"), after_catalog="scheduler-0-7")
     shell.until("2024-02-20T12:00:00")
     shell.send("ScheduleDelete", runs="cancel")
     shell.settle()
