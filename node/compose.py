@@ -6,25 +6,14 @@ finished by those who still run. A crash needs no order: the log tells the next 
 
 from __future__ import annotations
 
-import importlib.metadata
-from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from api.app import create_app
-from api.appender import Appender
-from api.commander import Commander
-from api.inboxes import InboxFeed
-from api.leases import SimpleLeases
-from api.relay import WorkerRelay
-from api.services import LOOPBACK, ApiServices, ApiSettings
+from node.door import open_door
 from node.folder import DataFolder
-from node.forecast import forecast
 from node.roles import Roles
 from node.upkeep import Upkeep
-from node.web import WebServer
-from node.workers import WorkerProcess
+from node.workers import worker_process
 from projections.projector import Kept, Projector
 from projections.store.database import open_database
 from projections.store.reader import Reader
@@ -34,7 +23,11 @@ from runtime.logs.embedded import EmbeddedLog
 from schemas import topics
 
 if TYPE_CHECKING:
-    from node.settings import Settings
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from node.children import ChildProcess
+    from node.settings import NodeSettings, Settings
+    from runtime.clock import Clock
     from runtime.host import RoleService
     from runtime.lifecycle import Service
     from runtime.log import Log
@@ -51,17 +44,12 @@ class NotStarted(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A composed process: its services in the order in which they start."""
+    """A composed process: its services in the order in which they start, and where it answers."""
 
     services: tuple[Service, ...]
-    log: EmbeddedLog
-    folder: DataFolder
-    web: WebServer
-
-    @property
-    def url(self) -> str:
-        """Where it answers."""
-        return self.web.url
+    log: Log
+    release: Callable[[], None]
+    url: str = ""
 
     def start(self) -> None:
         """Start everything and wait until it works; `NotStarted` names what does not."""
@@ -75,7 +63,7 @@ class Node:
         for service in reversed(self.services):
             service.stop(STOP_SECONDS)
         self.log.close()
-        self.folder.release()
+        self.release()
 
 
 def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] = ()) -> Node:
@@ -89,42 +77,24 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     roles = role_services(settings, log, clock, telemetry)
     engine = open_database(f"sqlite:///{settings.data / 'read-model.sqlite'}")
     projector = Projector(log=log, model=Writer(engine), now=clock.now, kept=Kept(history=settings.retention.history))
-    appender = Appender(log)
-    commander = Commander(log=log, appender=appender, node_id=NODE_ID, now=clock.now)
-    feed = InboxFeed(log=log, node_id=NODE_ID, ensure_queue=lambda queue: ensure_queue(log, settings, queue))
-    relay = WorkerRelay(log=log, appender=appender, feed=feed, now=clock.now)
-    web = WebServer(host=settings.host, port=settings.port)
-    services = ApiServices(
-        log=log, now=clock.now, reader=Reader(engine), progress=projector, commander=commander, relay=relay,
-        leases=SimpleLeases(relay), forecast=forecast(clock.now), registry=telemetry.registry,
-        unready=lambda: unready((*roles, *chain.from_iterable(role.partitions() for role in roles), projector)),
-        settings=ApiSettings(version=importlib.metadata.version("tidewheel-server"), allowed_hosts=LOOPBACK),
+    door = open_door(
+        settings, log, clock, telemetry, node_id=NODE_ID, reader=Reader(engine), progress=projector,
+        unready=lambda: unready((*parts_of(roles), projector)),
     )  # fmt: skip
-    web.serve(create_app(services))
     upkeep = Upkeep(log, clock, telemetry, accept_clock_after=settings.clock_accept_after)
-    workers = tuple(
-        WorkerProcess(target, web.url, telemetry, slots=settings.worker_slots, log_level=settings.log_level)
-        for target in tasks
-    )
+    workers = worker_processes(settings, tasks, door.web.url, telemetry)
     return Node(
-        services=(*roles, projector, appender, commander, feed, web, upkeep, *workers),
-        log=log, folder=folder, web=web,
+        services=(*roles, projector, *door.services, upkeep, *workers), log=log, url=door.web.url,
+        release=folder.release,
     )  # fmt: skip
 
 
-def create_topics(log: Log, settings: Settings) -> None:
+def create_topics(log: Log, settings: NodeSettings) -> None:
     """Every topic of the table that does not exist yet."""
     log.create({spec: settings.layout.partitions(spec.family) for spec in topics.topic_table(settings.retention)})
 
 
-def ensure_queue(log: Log, settings: Settings, queue: str) -> None:
-    """The inboxes of a queue's workers; a queue comes into being on first use."""
-    log.create({topics.dispatch_spec(queue, settings.retention): topics.INBOXES})
-
-
-def role_services(
-    settings: Settings, log: Log, clock: SystemClock, telemetry: Telemetry
-) -> tuple[RoleService, RoleService]:
+def role_services(settings: Settings, log: Log, clock: Clock, telemetry: Telemetry) -> tuple[RoleService, RoleService]:
     """Both roles that own partitions."""
     roles = Roles(
         log, clock, telemetry, state=settings.data / "state", layout=settings.layout, retention=settings.retention,
@@ -133,7 +103,24 @@ def role_services(
     return roles.scheduler(), roles.dispatcher()
 
 
-def unready(services: tuple[Service, ...]) -> Mapping[str, str]:
+def worker_processes(
+    settings: NodeSettings, tasks: Sequence[str], url: str, telemetry: Telemetry
+) -> tuple[ChildProcess, ...]:
+    """A child process for each `module:worker`."""
+    return tuple(
+        worker_process(target, url, telemetry, slots=settings.worker_slots, log_level=settings.log_level)
+        for target in tasks
+    )
+
+
+def parts_of(roles: Iterable[RoleService]) -> Iterator[Service]:
+    """The roles, and the partitions that each runs at the moment."""
+    for role in roles:
+        yield role
+        yield from role.partitions()
+
+
+def unready(services: Iterable[Service]) -> Mapping[str, str]:
     """What does not work, and why."""
     return {
         service.name: str(service.failure or getattr(service, "problem", None) or "starting")

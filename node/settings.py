@@ -6,10 +6,11 @@ Every field says what it does, its unit and its default; an error names the fiel
 from __future__ import annotations
 
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -47,8 +48,11 @@ class NodeSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="TIDEWHEEL_", extra="forbid", frozen=True)
 
     data: Path = Field(default=Path("tidewheel-data"), description="Folder of what this process keeps.")
-    host: str = Field(default="127.0.0.1", description="Address to listen on; only loopback needs no key.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8440, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    trusted_network: bool = Field(
+        default=False, description="Listen beyond loopback although there are no keys: who reaches the port may do all."
+    )
     partitions: int = Field(default=4, ge=1, le=64, description="Partitions of each role; fixed once data exists.")
     retain_history: Duration = Field(default=timedelta(days=30), description="How long decisions and events are kept.")
     retain_runs: Duration = Field(default=timedelta(days=3), description="How long runs and terminal memory are kept.")
@@ -57,6 +61,22 @@ class NodeSettings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="From which level on log events are written, here and in the child workers."
     )
+
+    @model_validator(mode="after")
+    def _listen_only_where_it_is_safe(self) -> Self:
+        if self.trusted_network or self.host == "localhost":
+            return self
+        try:
+            safe = ip_address(self.host).is_loopback
+        except ValueError:
+            safe = False
+        if not safe:
+            message = (
+                f"host: {self.host} can be reached from elsewhere and there are no keys yet; listen on 127.0.0.1 "
+                "behind a proxy that knows who asks, or set trusted_network"
+            )
+            raise ValueError(message)
+        return self
 
     @property
     def layout(self) -> topics.Layout:
@@ -136,5 +156,10 @@ def read_as(kind: type[T], config: Path | None, flags: dict[str, Any]) -> T:
     try:
         return kind(**given)
     except ValidationError as error:
-        lines = (f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors())
-        raise SettingsError("; ".join(lines)) from error
+        raise SettingsError("; ".join(map(_line, error.errors()))) from error
+
+
+def _line(detail: Any) -> str:
+    """The field, and what is wrong with it; a rule about several names its field itself."""
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{'.'.join(map(str, detail['loc']))}: {message}" if detail["loc"] else message

@@ -39,6 +39,18 @@ def test_a_wrong_value_is_refused_by_name(flags: dict[str, object], named: str) 
         read(None, flags)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1", "localhost"])
+def test_on_loopback_nobody_needs_a_key(host: str) -> None:
+    assert read(None, {"host": host}).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.7", "::", "scheduler.example"])
+def test_what_others_can_reach_is_listened_on_only_when_told_to_trust_them(host: str) -> None:
+    with pytest.raises(SettingsError, match=rf"^host: {host} .* set trusted_network$"):
+        read(None, {"host": host})
+    assert read(None, {"host": host, "trusted_network": True}).host == host
+
+
 def test_an_unknown_name_in_the_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tidewheel.toml"
     file.write_text("prot = 1\n", encoding="utf-8")

@@ -1,0 +1,64 @@
+"""The API of a process: the web server, and what passes commands and reports on for it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from api.app import create_app
+from api.appender import Appender
+from api.commander import Commander
+from api.inboxes import InboxFeed
+from api.leases import SimpleLeases
+from api.relay import WorkerRelay
+from api.services import LOOPBACK, ApiServices, ApiSettings
+from node.forecast import forecast
+from node.web import WebServer
+from schemas import topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from api.services import Progress
+    from node.settings import NodeSettings
+    from projections.store.reader import Reader
+    from runtime.clock import Clock
+    from runtime.lifecycle import Service
+    from runtime.log import Log
+    from runtime.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """The web server, and its services in the order in which they start."""
+
+    web: WebServer
+    services: tuple[Service, ...]
+
+
+def open_door(
+    settings: NodeSettings, log: Log, clock: Clock, telemetry: Telemetry, *, node_id: str, reader: Reader,
+    progress: Progress, unready: Callable[[], Mapping[str, str]],
+) -> Door:  # fmt: skip
+    """Compose the API of one process. The port is taken at once; nothing answers yet."""
+    web = WebServer(host=settings.host, port=settings.port)
+    appender = Appender(log)
+    commander = Commander(log=log, appender=appender, node_id=node_id, now=clock.now)
+    feed = InboxFeed(log=log, node_id=node_id, ensure_queue=lambda queue: ensure_queue(log, settings, queue))
+    relay = WorkerRelay(log=log, appender=appender, feed=feed, now=clock.now)
+    services = ApiServices(
+        log=log, now=clock.now, reader=reader, progress=progress, commander=commander, relay=relay,
+        leases=SimpleLeases(relay), forecast=forecast(clock.now), registry=telemetry.registry, unready=unready,
+        settings=ApiSettings(
+            version=importlib.metadata.version("tidewheel-server"),
+            allowed_hosts=frozenset() if settings.trusted_network else LOOPBACK,
+        ),
+    )  # fmt: skip
+    web.serve(create_app(services))
+    return Door(web=web, services=(appender, commander, feed, web))
+
+
+def ensure_queue(log: Log, settings: NodeSettings, queue: str) -> None:
+    """The inboxes of a queue's workers; a queue comes into being on first use."""
+    log.create({topics.dispatch_spec(queue, settings.retention): topics.INBOXES})
