@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Fixtures for the whole tree.
+pytest_plugins = ["tests.support.kafka"]
+
 TESTS = Path(__file__).parent
 # Folders whose tests start processes or live through hours of simulated time. `make check` leaves them out.
 SLOW = {"acceptance", "kill", "simulation"}

@@ -1,6 +1,6 @@
 """A Kafka for development and tests without containers: the broker's own jars, run by the machine's Java.
 
-    python deploy/kafka/broker.py --data DIR [--brokers 3] [--port 9092]
+    python deploy/kafka/broker.py [--data DIR] [--brokers 3] [--port 9092]
 
 The jars are fetched once, by Maven, into a cache that all checkouts share. Each node is broker and controller in one,
 listens on the loopback address only and keeps everything below DIR: started again, it has its data. Nothing but the
@@ -306,6 +306,8 @@ def alone(lock: Path) -> Iterator[None]:
 
 def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if "UnsupportedClassVersionError" in done.stderr:
+        raise Unavailable(f"Kafka needs Java 17 or newer, and this one is older: {' '.join(command)}")
     if done.returncode != 0:
         raise Unavailable(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
 
@@ -328,28 +330,33 @@ def _ends_with_its_parent() -> list[str]:
 
 def main() -> None:
     options = _options()
-    ending = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ending.set())
     try:
-        with Cluster(options.data, brokers=options.brokers, port=options.port, settings=dict(options.set)) as cluster:
-            print(cluster.bootstrap, flush=True)
-            while not ending.wait(LOOK_SECONDS):
-                cluster.must_run()
+        if options.fetch:
+            jars()
+        else:
+            _serve(Cluster(options.data, brokers=options.brokers, port=options.port, settings=dict(options.set)))
     except Unavailable as why:
         sys.exit(str(why))
 
 
+def _serve(cluster: Cluster) -> None:
+    """Until SIGTERM or Ctrl-C; Unavailable when a node dies before."""
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    with cluster:
+        print(cluster.bootstrap, flush=True)
+        while not ending.wait(LOOK_SECONDS):
+            cluster.must_run()
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run a Kafka for development and tests until told to stop.")
-    parser.add_argument("--data", type=Path, required=True, help="folder that keeps everything")
+    parser.add_argument("--data", type=Path, default=Path("data/kafka"), help="the folder that keeps everything")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
-    parser.add_argument(
-        "--port", type=int, default=9092, help="of the first broker, the others count on; 0 takes free ones"
-    )
-    parser.add_argument(
-        "--set", type=_setting, action="append", default=[], metavar="KEY=VALUE", help="a broker's setting"
-    )
+    parser.add_argument("--port", type=int, default=9092, help="of the first broker, others count on; 0: any")
+    parser.add_argument("--set", type=_setting, action="append", default=[], metavar="KEY=VALUE", help="of the broker")
+    parser.add_argument("--fetch", action="store_true", help="fetch the jars and start nothing")
     return parser.parse_args()
 
 

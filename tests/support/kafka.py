@@ -1,0 +1,145 @@
+"""A Kafka for tests: one broker that all workers share, and brokers of one's own to kill, freeze and start again.
+
+TIDEWHEEL_TEST_BOOTSTRAP names a broker that runs already, in a container or elsewhere. Otherwise the first worker that
+needs one has deploy/kafka start it, in a process that ends it when the last worker has gone, however that one ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from deploy.kafka.broker import Cluster, Unavailable, alone
+
+GIVEN = "TIDEWHEEL_TEST_BOOTSTRAP"
+ROOT = Path(__file__).parents[2]
+SECONDS = 60  # A deadline for what takes a moment, not a measure.
+FIXTURES = {"broker", "topic_prefix", "own_broker", "three_brokers"}
+_HOSTS: list[subprocess.Popen[str]] = []  # Kept until this worker ends: a process that is dropped while it runs warns.
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that asks for a broker by name is slow, wherever it lives."""
+    for item in items:
+        if FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The addresses of a broker for these tests, the same for all workers: see `topic_prefix`."""
+    if given := os.environ.get(GIVEN):
+        yield given
+        return
+    run = tmp_path_factory.getbasetemp()
+    with shared((run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "kafka") as bootstrap:
+        yield bootstrap
+
+
+@pytest.fixture
+def topic_prefix(broker: str) -> Iterator[str]:
+    """What this test's topics, groups and transactional ids begin with, and nobody else's; its topics go with it."""
+    prefix = f"test-{uuid.uuid4().hex[:12]}."
+    yield prefix
+    delete_topics(broker, prefix)
+
+
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A broker that the tests of one file may kill and freeze; each leaves it running for the next."""
+    with started(tmp_path_factory.mktemp("kafka"), brokers=1) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of which the tests of one file may kill and freeze a part; each leaves it whole for the next."""
+    with started(tmp_path_factory.mktemp("kafka"), brokers=3) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def started(data: Path, *, brokers: int) -> Iterator[Cluster]:
+    """A cluster of one's own, gone afterwards with its data; the test fails where there can be none."""
+    cluster = Cluster(data, brokers=brokers)
+    try:
+        cluster.start()
+    except Unavailable as why:
+        _fail(why)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(data)
+
+
+def delete_topics(bootstrap: str, prefix: str) -> None:
+    """Delete every topic whose name begins so."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topics = [topic for topic in admin.list_topics(timeout=SECONDS).topics if topic.startswith(prefix)]
+    if topics:
+        for deleted in admin.delete_topics(topics, operation_timeout=SECONDS).values():
+            deleted.result(SECONDS)
+
+
+def _fail(why: object) -> None:
+    pytest.fail(f"{why}\n(Or name a broker that runs already in {GIVEN}.)", pytrace=False)
+
+
+# --- one broker for all workers -----------------------------------------------------------------------------------
+#
+# Each worker shares a lock on the file `users`. The process that runs the broker waits to have it alone, and then ends:
+# a lock goes when its holder does, even if that is killed.
+
+
+@contextlib.contextmanager
+def shared(folder: Path) -> Iterator[str]:
+    """The broker in this folder, started by whoever comes first; its addresses."""
+    folder.mkdir(exist_ok=True)
+    bootstrap = folder / "bootstrap"
+    with (folder / "users").open("w") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        with alone(folder / "starting"):
+            if not bootstrap.exists():
+                _HOSTS.append(_start_host(folder))
+        yield bootstrap.read_text(encoding="utf-8")
+
+
+def _start_host(folder: Path) -> subprocess.Popen[str]:
+    """Return when the broker serves; in a session of its own, so that Ctrl-C ends the tests first."""
+    command = [sys.executable, "-m", "tests.support.kafka", str(folder)]
+    host = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
+    )
+    assert host.stdout is not None
+    if not host.stdout.readline():
+        _fail(host.communicate()[1])
+    return host
+
+
+def host(folder: Path) -> None:
+    """Run a broker until nobody uses it."""
+    with (folder / "users").open("w") as users:
+        with Cluster(folder / "data") as cluster:
+            (folder / "bootstrap").write_text(cluster.bootstrap, encoding="utf-8")
+            print("started", flush=True)  # noqa: T201 -- to the worker that waits for it
+            fcntl.flock(users, fcntl.LOCK_EX)
+            (folder / "bootstrap").unlink()
+        shutil.rmtree(folder / "data")
+
+
+if __name__ == "__main__":
+    try:
+        host(Path(sys.argv[1]))
+    except Unavailable as error:
+        sys.exit(str(error))
