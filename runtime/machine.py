@@ -28,7 +28,7 @@ from schemas.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from runtime.record import Record
+    from runtime.record import Headers, Record
 
 PARTITION = b""  # the key of what all keys of a partition share: adopted catalog, recovery, tz version
 
@@ -75,6 +75,8 @@ class Reached:
 class Output(NamedTuple):
     """Where a fact goes. `partition` None: by murmur2 of `key`. `tombstone` deletes `key` on a compacted topic.
 
+    `carried`, where it is given, is sent instead of the fact: a record that is somebody else's. `headers` go with it.
+
     A named tuple, like the `Outgoing` that becomes of it, because most facts have one and a tuple is made quickly.
     """
 
@@ -83,6 +85,8 @@ class Output(NamedTuple):
     fact: Fact
     partition: int | None = None
     tombstone: bool = False
+    headers: Headers = ()
+    carried: bytes | None = None
 
 
 class Rows(Protocol):

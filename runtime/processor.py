@@ -387,7 +387,8 @@ class Processor:
         for route in routes:
             partitions = self._partitions.get(route.topic) or self._count_partitions(route.topic)
             if partitions:
-                value = encoded if route.fact is fact else self._value(route, batch)
+                own = route.fact is fact and route.carried is None
+                value = encoded if own else self._value(route, batch)
                 batch.outputs.append(_outgoing(route, value, partitions, batch.headers))
 
     def _count_partitions(self, topic: str) -> int:
@@ -402,6 +403,8 @@ class Processor:
     def _value(self, route: Output, batch: Batch) -> bytes | None:
         if route.tombstone:
             return None
+        if route.carried is not None:
+            return route.carried
         return codec.encode(route.fact, source=self._source, time=batch.moment.now)[1]
 
     # --- committing -----------------------------------------------------------------------------------------------
@@ -481,4 +484,5 @@ class Processor:
 
 def _outgoing(route: Output, value: bytes | None, partitions: int, headers: Headers) -> Outgoing:
     partition = identity.partition_of(route.key, partitions) if route.partition is None else route.partition
-    return Outgoing(route.topic, partition, route.key.encode(), None if route.tombstone else value, headers)
+    value = None if route.tombstone else value
+    return Outgoing(route.topic, partition, route.key.encode(), value, headers + route.headers)

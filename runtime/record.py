@@ -10,6 +10,7 @@ Headers = tuple[tuple[str, bytes], ...]
 SEQUENCE_HEADER = "tw-seq"  # `<role>-<partition>-<sequence>` of the transaction that wrote the record
 REPLY_HEADER = "tw-reply-to"  # partition of `replies` on which a command wants its answer
 ORIGIN_HEADER = "tw-origin"  # `<topic>-<partition>-<offset>` where a forwarded record first stood
+ORIGIN_AT_HEADER = "tw-origin-at"  # when it was appended there, RFC 3339
 
 
 class TopicPartition(NamedTuple):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.machine import NEVER, PARTITION, Moment, Output, Reached, Wakeup, Woken
 from runtime.record import Record
-from scheduler import commands, delays, due, evolving, keys, memory, partition, plan, reading, state
+from scheduler import commands, delays, due, evolving, forwarding, keys, memory, partition, plan, reading, state
 from scheduler.context import Context
+from scheduler.forwarding import Misplaced
 from scheduler.instants import from_millis, millis
 from scheduler.partition import CatalogRead
 from scheduler.reading import OutcomeRead
@@ -29,7 +30,14 @@ from schemas.facts import (
     TzAdopted,
 )
 from schemas.internal import CommandAnswered, RunInquired
-from schemas.scheduling import CatalogAwaited, CommandDelayed, CommandRemembered, CommandTaken, HistoryForgotten
+from schemas.scheduling import (
+    CatalogAwaited,
+    CommandDelayed,
+    CommandForwarded,
+    CommandRemembered,
+    CommandTaken,
+    HistoryForgotten,
+)
 
 if TYPE_CHECKING:
     from runtime.machine import Rows
@@ -131,6 +139,8 @@ class SchedulerCore:
                 return partition.reached(state_, input_, context)
             case PartitionState(), CatalogRead():
                 return partition.adopt(state_, input_, context)
+            case PartitionState(), Misplaced():
+                return (forwarding.forward(input_),)
         raise AssertionError(f"{type(state_).__name__} does not understand {type(input_).__name__}")
 
     def evolve(self, state_: State, fact: Fact) -> State:
@@ -188,6 +198,7 @@ _KEYS: Mapping[type[Fact], Callable[[Any], bytes]] = {
     HistoryTrimmed: _of_partition,
     RecoveryFinished: _of_partition,
     TzAdopted: _of_partition,
+    CommandForwarded: _of_partition,
     CommandAnswered: _of_partition,
     CommandRejected: _of_partition,
 }

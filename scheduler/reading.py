@@ -9,12 +9,13 @@ from typing import Any
 
 from runtime.machine import PARTITION, Moment
 from runtime.record import REPLY_HEADER, SEQUENCE_HEADER, Record
-from scheduler import bounds, commands, keys
+from scheduler import bounds, commands, forwarding, keys
+from scheduler.forwarding import Misplaced
 from scheduler.partition import CatalogRead
 from schemas import codec, identity, topics
 from schemas.codec import Envelope
 from schemas.commands import EVERYONE, Command, read_request
-from schemas.facts import CatalogEntry, CommandRejected, Fact, Position, RunFinished
+from schemas.facts import CatalogEntry, CommandRejected, Fact, RunFinished
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
 from schemas.internal import CommandAnswered
@@ -34,7 +35,7 @@ class OutcomeRead:
     appended_at: datetime
 
 
-Input = Command | OutcomeRead | CatalogRead
+Input = Command | Misplaced | OutcomeRead | CatalogRead
 
 
 def read(record: Record, partition: int, layout: topics.Layout) -> tuple[bytes, Input] | None:
@@ -43,17 +44,20 @@ def read(record: Record, partition: int, layout: topics.Layout) -> tuple[bytes, 
         return _catalog(record)
     if record.topic == topics.RUN_OUTCOMES:
         return _outcome(record)
-    command = _command(record)
+    envelope = codec.read_envelope(record.value, record.headers)
+    command = _command(record, envelope)
     right = identity.partition_of(f"{command.tenant}/{command.name}", layout.schedule)
-    if right != partition:
+    if right == partition:
+        return commands.key_of(command), command
+    if forwarding.was_forwarded(record):
         message = f"{command.tenant}/{command.name} belongs to partition {right}, this is {partition}"
         remedy = "choose the partition by murmur2 of tenant/name, as Java producers do"
         raise Refused(Fault(pointer="", code="wrong_partition", message=message, remedy=remedy))
-    return commands.key_of(command), command
+    return PARTITION, Misplaced(command=command, data=envelope.data)
 
 
 def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[Fact]:
-    """A rejection that says where the record stood, and an answer when one was asked for."""
+    """A rejection that says where the record first stood, and an answer when one was asked for."""
     envelope = _envelope_of(record)
     tenant, name = _named(envelope)
     reason = _reason(faults)
@@ -63,7 +67,7 @@ def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[
         name=name,
         reason=reason,
         faults=shown,
-        position=_position(record),
+        position=forwarding.place_of(record).position,
         rejected_at=moment.now,
         command_id="" if envelope is None else envelope.id,
         command_type="" if envelope is None else envelope.type,
@@ -79,20 +83,20 @@ def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[
     return (rejected, answered)
 
 
-def _command(record: Record) -> Command:
-    envelope = codec.read_envelope(record.value, record.headers)
+def _command(record: Record, envelope: Envelope) -> Command:
     request = read_request(envelope)
     for field, value in (("tenant", request.tenant), ("name", request.name)):
         if value == EVERYONE:
             message = f"a schedule, job or run has a {field}"
             raise Refused(Fault(pointer=f"/data/{field}", code="name", message=message, remedy="name it"))
+    place = forwarding.place_of(record)
     return Command(
         id=envelope.id,
         source=envelope.source,
         type=envelope.type,
         request=request,
-        position=_position(record),
-        appended_at=record.appended_at,
+        position=place.position,
+        appended_at=place.appended_at,
         reply_to=_reply_to(record),
     )
 
@@ -140,10 +144,6 @@ def _reason(faults: Sequence[Fault]) -> str:
     """The word that programs branch on: a fault of the whole record says it, faults of its fields are `invalid`."""
     own = {"not_supported", "wrong_subject", *STATUS}
     return next((fault.code for fault in faults if fault.code in own), "invalid")
-
-
-def _position(record: Record) -> Position:
-    return Position(topic=record.topic, partition=record.partition, offset=record.offset)
 
 
 def _reply_to(record: Record) -> int | None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from runtime.machine import Output
+from scheduler import forwarding
 from scheduler.evolving import version_row
 from scheduler.plan import Version
 from scheduler.state import ScheduleState, State
@@ -30,6 +31,7 @@ from schemas.facts import (
     TzAdopted,
 )
 from schemas.internal import CommandAnswered, RunInquired, ScheduleCurrent, ScheduleVersion
+from schemas.scheduling import CommandForwarded
 
 Outputs = tuple[Output, ...]
 
@@ -89,6 +91,11 @@ class Routes:
         """For whoever sent it."""
         return (Output(topic=topics.REJECTIONS, key=fact.subject, fact=fact),)
 
+    def forwarded(self, _state: State, fact: CommandForwarded) -> Outputs:
+        """The command itself, to its owner."""
+        record, headers = forwarding.record_of(fact), forwarding.headers_of(fact)
+        return (Output(topics.SCHEDULE_CHANGES, fact.subject, fact, headers=headers, carried=record),)
+
     def entry(self, _state: State, fact: CatalogEntry) -> Outputs:
         """For every partition."""
         return (Output(topic=topics.CATALOG, key=fact.subject, fact=fact),)
@@ -143,6 +150,7 @@ _ROUTES: Mapping[type[Fact], Callable[[Routes, Any, Any], Outputs]] = {
     SchedulePaused: Routes.paused,
     ScheduleResumed: Routes.resumed,
     ScheduleDeleted: Routes.deleted,
+    CommandForwarded: Routes.forwarded,
     CommandRejected: Routes.rejected,
     CommandAnswered: Routes.answer,
     CatalogEntry: Routes.entry,

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import orjson
 
 from schemas import reading, writing
-from schemas.envelope import Envelope, parse, read_envelope
+from schemas.envelope import Envelope, parse, read_envelope, write_envelope
 from schemas.facts import FACTS, Fact, RunCreated, RunFinished
 from schemas.faults import Fault, Refused
 from schemas.identity import event_id
@@ -41,6 +41,7 @@ __all__ = [
     "read_carried",
     "read_envelope",
     "read_fact",
+    "write_envelope",
 ]
 
 T = TypeVar("T")

@@ -149,6 +149,26 @@ class CommandTaken(Fact):
 
 
 @frozen
+class CommandForwarded(Fact):
+    """A command stood at `position`, in a partition that is not its owner's, and is sent on."""
+
+    TYPE: ClassVar[str] = "tidewheel.command.forwarded.v1"
+    tenant: str
+    name: str
+    source: str
+    command_id: str
+    command_type: str
+    data: Mapping[str, Any]
+    position: Position
+    appended_at: datetime
+    reply_to: int | None = None
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.name}"
+
+
+@frozen
 class HistoryForgotten(Fact):
     """One bounded step of forgetting: commands answered before `commands_until`, decisions before `ledger_until`."""
 
@@ -173,5 +193,6 @@ SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
     CommandDelayed,
     CatalogAwaited,
     CommandTaken,
+    CommandForwarded,
     HistoryForgotten,
 )

@@ -156,16 +156,6 @@ def test_whoever_waits_for_an_answer_hears_of_the_refusal():
     }
 
 
-def test_a_record_in_a_foreign_partition_is_told_the_right_one():
-    layout = topics.Layout(schedule=4, shard=1)
-    wrong = Shell("2024-01-01T10:00:00", layout=layout, number=0)
-    (fact,) = refused(EVENT, wrong)
-    assert fact.reason == "wrong_partition"
-    assert fact.faults[0].message == "acme/s belongs to partition 2, this is 0"
-    right = Shell("2024-01-01T10:00:00", layout=layout, number=2)
-    assert right.core.read(record(EVENT)) is not None
-
-
 def test_a_poison_record_costs_itself():
     shell = Shell("2024-01-01T10:00:10")
     shell.put()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.envelope import Envelope, parse, read_envelope
+from schemas.envelope import Envelope, parse, read_envelope, write_envelope
 from schemas.faults import Refused
 
 EVENT: dict[str, Any] = {
@@ -148,3 +148,14 @@ def test_any_bytes_are_an_event_or_a_refusal(raw):
 def test_any_event_with_any_headers_is_an_event_or_a_refusal(changed, headers):
     with contextlib.suppress(Refused):
         read_envelope(orjson.dumps(EVENT | changed), tuple(headers))
+
+
+def test_an_event_that_is_written_is_the_event_that_was_read():
+    assert orjson.loads(write_envelope(READ)) == EVENT
+    assert read_envelope(write_envelope(READ), ()) == READ
+
+
+def test_what_an_event_does_not_say_is_not_written():
+    bare = Envelope(id="1", source="s", type="t", subject="", data=None)
+    assert read_envelope(write_envelope(bare), ()) == bare
+    assert "time" not in orjson.loads(write_envelope(bare))
