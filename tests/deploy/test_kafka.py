@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from deploy.kafka.broker import Cluster, brokers_known_to
+from tests.support.kafka import shared
 from tests.support.waiting import eventually
 
 STARTER = Path(__file__).parents[2] / "deploy" / "kafka" / "broker.py"
@@ -126,6 +128,15 @@ def test_of_three_brokers_one_may_be_lost_and_no_acknowledged_record_with_it(thr
     assert read(three_brokers, 2) == [b"three", b"two"]
 
 
+@pytest.mark.slow
+def test_all_who_test_share_a_broker_that_ends_with_the_last_of_them(tmp_path):
+    with shared(tmp_path) as first:
+        with shared(tmp_path) as second:
+            assert second == first
+        assert brokers_known_to(first) == 1
+    eventually(lambda: brokers_known_to(first) == 0, within=SECONDS, what="the broker is gone")
+
+
 # --- a person at the terminal -------------------------------------------------------------------------------------
 
 
@@ -170,10 +181,16 @@ def program(path: Path, script: str) -> None:
 
 
 def create_topic(cluster: Cluster) -> None:
-    """With as many copies as the cluster makes of its own accord."""
+    """With as many copies as the cluster makes of its own accord; return when every node knows it."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     for created in admin.create_topics([NewTopic(TOPIC, num_partitions=1, replication_factor=-1)]).values():
         created.result(SECONDS)
+    for node in cluster.nodes:
+        eventually(partial(knows_topic, node.address), within=SECONDS, what=f"{node.address} knows the topic")
+
+
+def knows_topic(address: str) -> bool:
+    return TOPIC in AdminClient({"bootstrap.servers": address}).list_topics(timeout=SECONDS).topics
 
 
 def write(cluster: Cluster, value: bytes, *, patience_seconds: int = SECONDS) -> None:
