@@ -1,0 +1,202 @@
+"""The log port on Kafka: the door to all of this package."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from threading import Event, Lock
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, libversion
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from runtime.clock import Clock
+from runtime.log import LogError, Owner
+from runtime.logs.kafka import doubt
+from runtime.logs.kafka.appending import Appender
+from runtime.logs.kafka.claim import Claim
+from runtime.logs.kafka.errors import translating
+from runtime.logs.kafka.membership import KafkaMember
+from runtime.logs.kafka.producing import KafkaProducer
+from runtime.logs.kafka.reading import KafkaReader
+from runtime.logs.kafka.settings import KafkaSettings, admin_config, check, check_version, group_config
+from runtime.logs.kafka.topics import ANSWER_SECONDS, Topics, answer
+from runtime.logs.producing import Commit
+from runtime.record import Outgoing, TopicPartition
+from schemas.topics import TopicSpec
+
+_log = logging.getLogger(__name__)
+
+
+class KafkaLog:
+    """`Log`. LogError when no broker answers or the client is too old, `SettingsRefused` for what cannot be used.
+
+    `replaced` hears of each producer that was replaced because of a doubtful commit: its id and the reason.
+    """
+
+    cluster_id: str
+
+    def __init__(
+        self, settings: KafkaSettings, clock: Clock, *, doubts: Callable[[doubt.Seen], str] = doubt.doubt,
+        replaced: Callable[[str, str], None] = lambda id_, why: _log.warning("producer %s is replaced: %s", id_, why),
+    ) -> None:  # fmt: skip
+        text, version = libversion()
+        check_version(version, text)
+        check(settings)
+        self._settings = settings
+        self._clock = clock
+        self._doubts = doubts
+        self._replaced = replaced
+        self._claim: Claim | None = None
+        self._closed = Event()
+        self._admin = _made(AdminClient, admin_config(settings))
+        self._topics = Topics(self._admin, settings)
+        self._appender = Appender(settings, clock.now, _log)
+        self._memberships = _Memberships(settings)
+        self.cluster_id = self._cluster_id()
+
+    # ------------------------------------------------------------------------------------------- what there is
+
+    def create(self, specs: Mapping[TopicSpec, int]) -> None:
+        """See `Log.create`."""
+        self._topics.create(specs)
+
+    def partitions(self, topic: str) -> int:
+        """See `Log.partitions`."""
+        return self._topics.topic(topic).partitions
+
+    def topics(self) -> Mapping[str, TopicSpec]:
+        """See `Log.topics`."""
+        return self._topics.all()
+
+    def topic_id(self, topic: str) -> str:
+        """See `Log.topic_id`."""
+        return self._topics.topic(topic).id
+
+    def begin_offset(self, partition: TopicPartition) -> int:
+        """See `Log.begin_offset`."""
+        return self._offsets([partition], OffsetSpec.earliest())[partition]  # type: ignore[no-untyped-call]
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        """See `Log.end_offset`: the last stable offset."""
+        return self._offsets([partition], OffsetSpec.latest())[partition]  # type: ignore[no-untyped-call]
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `Log.end_offsets`."""
+        return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See `Log.committed`."""
+        wanted = list(partitions)
+        request = ConsumerGroupTopicPartitions(self._settings.namespace + group, [self._wire(item) for item in wanted])
+        futures = self._admin.list_consumer_group_offsets(
+            [request], require_stable=True, request_timeout=ANSWER_SECONDS
+        )
+        found = answer(futures[request.group_id], f"asking for the positions of {group}")
+        assert found is not None, "no error is expected here"
+        by_place = {(item.topic, item.partition): item.offset for item in found.topic_partitions}
+        offsets = {item: by_place[self._settings.namespace + item.topic, item.partition] for item in wanted}
+        return {item: offset for item, offset in offsets.items() if offset >= 0}
+
+    # ------------------------------------------------------------------------------------------ reading, writing
+
+    def open_reader(self, positions: Mapping[TopicPartition, int]) -> KafkaReader:
+        """See `Log.open_reader`."""
+        self._check_open()
+        return KafkaReader(self._settings, self._topics, positions, is_log_closed=self._closed.is_set, logger=_log)
+
+    def open_producer(self, transactional_id: str, *, group: str) -> KafkaProducer:
+        """See `Log.open_producer`."""
+        self._check_open()
+        return KafkaProducer(
+            self._settings, self._topics, transactional_id, membership=lambda: self._memberships.without(group),
+            claim=self._claim, now=self._clock.now, doubts=self._doubts, replaced=self._replaced,
+        )  # fmt: skip
+
+    def join(self, group: str, topic: str, *, name: str, owner: Owner) -> KafkaMember:
+        """See `Log.join`."""
+        self._check_open()
+        return KafkaMember(
+            self._settings, self._topics, group, topic, name=name, owner=owner, claimed=self._claimed, logger=_log
+        )
+
+    def append(self, records: Iterable[Outgoing]) -> Commit:
+        """See `Log.append`."""
+        self._check_open()
+        added = list(records)
+        for place in {record[:2] for record in added}:
+            self._topics.check(*place)
+        return self._appender.append(added)
+
+    # ---------------------------------------------------------------------------------------------- upkeep, end
+
+    def maintain(self) -> bool:
+        """See `Log.maintain`: the brokers do it."""
+        return False
+
+    def close(self) -> None:
+        """See `Log.close`. Readers that wait return with an error."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._appender.close()
+
+    def _claimed(self, claim: Claim) -> KafkaLog:
+        """The log as the owner of one partition writes to it."""
+        view = copy.copy(self)
+        view._claim = claim  # noqa: SLF001 -- it is one of us
+        return view
+
+    def _cluster_id(self) -> str:
+        with translating("asking for the cluster"):
+            found: str | None = self._admin.cluster_id(timeout=ANSWER_SECONDS)
+        if not found:
+            raise LogError(f"no broker answers at {self._settings.bootstrap}")
+        return found
+
+    def _offsets(self, partitions: Iterable[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+        self._check_open()
+        wanted = {self._wire(partition): partition for partition in partitions}
+        for partition in wanted.values():
+            self._topics.check(*partition)
+        futures = self._admin.list_offsets(
+            dict.fromkeys(wanted, spec), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER_SECONDS
+        )
+        found = {}
+        for wire, future in futures.items():
+            result = answer(future, f"asking for the ends of {wire.topic}-{wire.partition}")
+            assert result is not None, "no error is expected here"
+            found[TopicPartition(wire.topic.removeprefix(self._settings.namespace), wire.partition)] = result.offset
+        return found
+
+    def _wire(self, partition: TopicPartition) -> confluent_kafka.TopicPartition:
+        return confluent_kafka.TopicPartition(self._settings.namespace + partition.topic, partition.partition)
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise LogError("the log is closed")
+
+
+class _Memberships:
+    """What a producer quotes for a group in which it takes no part; from any thread."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._lock = Lock()
+        self._known: dict[str, bytes] = {}
+
+    def without(self, group: str) -> bytes:
+        """Only a client that could take part in the group can say how it is named."""
+        with self._lock:
+            if group not in self._known:
+                consumer = _made(Consumer, group_config(self._settings, group))
+                self._known[group] = consumer.consumer_group_metadata()
+                consumer.close()
+            return self._known[group]
+
+
+def _made(kind: Callable[[Any], Any], config: Mapping[str, Any]) -> Any:
+    """A client; `SettingsRefused` tells of a property that it does not know."""
+    with translating("making a client of Kafka"):
+        return kind(dict(config))

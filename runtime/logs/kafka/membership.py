@@ -1,0 +1,116 @@
+"""Our place in a role's group: which partitions of the lead input are ours, on Kafka's own group protocol.
+
+The classic protocol, cooperatively: a rebalance takes away only what moves, and all other partitions go on. We are a
+static member: a process that comes back within the session's time has its partitions back, and nobody noticed.
+The member's consumer reads nothing. Its partitions stand at their end, paused; whoever owns one reads it by a reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import OFFSET_END, Consumer, KafkaError
+
+from runtime.log import Fenced, Log, LogError, Owner
+from runtime.logs.kafka.claim import Claim
+from runtime.logs.kafka.errors import RAISED, TAKEN_OVER, error_of, translated
+from runtime.logs.kafka.settings import KafkaSettings, member_config
+from runtime.logs.kafka.topics import Topics
+
+Places = list[confluent_kafka.TopicPartition]
+
+
+class KafkaMember:
+    """`Member`. The owner is called from within `poll` and `close`, by the client's rebalance callbacks."""
+
+    def __init__(
+        self, settings: KafkaSettings, topics: Topics, group: str, topic: str, *, name: str, owner: Owner,
+        claimed: Callable[[Claim], Log], logger: Any,
+    ) -> None:  # fmt: skip
+        topics.check(topic, 0)
+        self.joined = False
+        self._group, self._name = group, name
+        self._owner = owner
+        self._claimed = claimed
+        self._claims: dict[int, Claim] = {}
+        self._error: LogError | None = None
+        self._closed = False
+        config = member_config(settings, group, name) | {"error_cb": self._heard}
+        self._consumer = Consumer(config, logger=logger)
+        self._consumer.subscribe(
+            [settings.namespace + topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def poll(self, timeout: float) -> None:
+        """See `Member.poll`."""
+        if self._closed:
+            raise LogError(f"{self._name} has left the group {self._group}")
+        try:
+            message = self._consumer.poll(timeout)
+        except RAISED as exception:
+            raise self._translated(error_of(exception)) from exception
+        error = None if message is None else message.error()
+        if error is not None and error.code() in TAKEN_OVER:
+            raise self._translated(error)
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """See `Member.close`."""
+        if not self._closed:
+            self._closed = True
+            self._consumer.close()
+            self._end(list(self._claims), "we have left the group")
+
+    # --- what the client calls ------------------------------------------------------------------------------------
+
+    def _assigned(self, consumer: Consumer, places: Places) -> None:
+        """Called after every rebalance, also with nothing new: what we quote changes each time."""
+        for place in places:
+            place.offset = OFFSET_END
+        consumer.incremental_assign(places)
+        if places:
+            consumer.pause(places)
+        self.joined = True
+        new = [place.partition for place in places]
+        for partition in new:
+            self._claims[partition] = Claim(f"{self._group} partition {partition}")
+        self._capture(consumer)
+        for partition in new:
+            self._owner.assigned([partition], self._claimed(self._claims[partition]))
+
+    def _revoked(self, consumer: Consumer, places: Places) -> None:
+        """The group waits for us: the owner may still commit what it has in hand, and then they are given away."""
+        self._capture(consumer)
+        partitions = [place.partition for place in places]
+        self._owner.revoked(partitions)
+        self._end(partitions, "the group has asked for it")
+        consumer.incremental_unassign(places)
+
+    def _lost(self, consumer: Consumer, places: Places) -> None:
+        """Others have them already: nothing more may be committed, so the right ends before the owner hears of it."""
+        partitions = [place.partition for place in places]
+        self._end(partitions, "the group has given it to others")
+        self._owner.lost(partitions)
+        consumer.incremental_unassign(places)
+
+    def _heard(self, error: KafkaError) -> None:
+        if error.code() in TAKEN_OVER or error.fatal():
+            self._error = self._translated(error)
+
+    # --- the claims -----------------------------------------------------------------------------------------------
+
+    def _capture(self, consumer: Consumer) -> None:
+        membership = consumer.consumer_group_metadata()
+        for claim in self._claims.values():
+            claim.capture(membership)
+
+    def _end(self, partitions: Sequence[int], reason: str) -> None:
+        for partition in partitions:
+            self._claims.pop(partition).end(reason)
+
+    def _translated(self, error: KafkaError) -> LogError:
+        told = translated(error, f"member {self._name} of group {self._group}")
+        return Fenced(f"{told}; another process has this name") if isinstance(told, Fenced) else told

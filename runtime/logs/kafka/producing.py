@@ -1,0 +1,274 @@
+"""The one transactional writer of an id, on Kafka.
+
+A transaction that ends in doubt is not followed by another one of the same epoch (`doubt`): if it is known to be
+committed, the client is replaced before the next `begin`; if that is not known, LogError says so, and whoever opens the
+partition anew finds the truth in the log. A writer that met an error can only be closed. What a broker was told and
+the successor does not want is aborted by the successor's first call.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import Message, Producer
+
+from runtime.log import LogError
+from runtime.logs.kafka import doubt
+from runtime.logs.kafka.claim import Claim
+from runtime.logs.kafka.errors import RAISED, MovedOn, Remedy, error_of, remedy, translated
+from runtime.logs.kafka.reading import instant
+from runtime.logs.kafka.settings import KafkaSettings, owner_config
+from runtime.logs.kafka.topics import Topics
+from runtime.logs.producing import Commit
+from runtime.record import Outgoing, TopicPartition
+
+INIT_SECONDS = 15.0  # ending a predecessor's transaction takes the broker some milliseconds, a new coordinator seconds
+HEARD_HEARTBEATS = 2  # within so many we hear of a new generation, or are no member any more
+
+Place = tuple[str, int]
+
+
+class Deliveries:
+    """Where the records of a transaction stand, as the broker tells it: within a partition in the order of sending."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[Place, list[int]] = defaultdict(list)
+        self._milliseconds = -1
+        self.error: Any = None
+
+    def note(self, error: Any, message: Message) -> None:
+        """`on_delivery`."""
+        if error is not None:
+            self.error = self.error or error
+            return
+        self._offsets[message.topic(), message.partition()].append(message.offset())  # type: ignore[index, arg-type]
+        self._milliseconds = max(self._milliseconds, message.timestamp()[1])
+
+    def receipt(self, sent: Iterable[Place], now: Callable[[], datetime]) -> Commit:
+        """For records that were sent to these places in this order."""
+        offsets = {place: iter(found) for place, found in self._offsets.items()}
+        appended_at = now() if self._milliseconds < 0 else instant(self._milliseconds)
+        return Commit(offsets=[next(offsets[place]) for place in sent], appended_at=appended_at)
+
+
+class KafkaProducer:
+    """`Producer`. `claim` is our right to the partition, where a group shares them out."""
+
+    epoch: int
+
+    def __init__(
+        self, settings: KafkaSettings, topics: Topics, transactional_id: str, *, membership: Callable[[], bytes],
+        claim: Claim | None, now: Callable[[], datetime], doubts: Callable[[doubt.Seen], str] = doubt.doubt,
+        replaced: Callable[[str, str], None] = lambda _id, _reason: None,
+    ) -> None:  # fmt: skip
+        self._settings = settings
+        self._topics = topics
+        self._id = transactional_id
+        self._claim = claim
+        self._membership = membership
+        self._now = now
+        self._doubts = doubts
+        self._replaced = replaced
+        self._sent: list[Place] | None = None
+        self._deliveries = Deliveries()
+        self._tainted = ""
+        self._broken: LogError | None = None
+        self._closed = False
+        self._client: Producer | None = None
+        self._open_client()
+
+    # --- the port -------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """See `Producer.begin`."""
+        client = self._usable()
+        if self._sent is not None:
+            raise LogError(f"producer {self._id} has a transaction open already")
+        self._check_claim()
+        if self._tainted:
+            client = self._replace()
+        self._call("begin", client.poll, 0)
+        self._watch.begin()
+        self._call("begin", client.begin_transaction)
+        self._sent, self._deliveries = [], Deliveries()
+
+    def send(self, records: Iterable[Outgoing]) -> None:
+        """See `Producer.send`."""
+        client, sent = self._open()
+        added = list(records)
+        for place in {record[:2] for record in added}:
+            self._topics.check(*place)
+        for record in added:
+            self._produce(client, record)
+            sent.append((self._settings.namespace + record.topic, record.partition))
+
+    def flush(self) -> None:
+        """See `Producer.flush`."""
+        client, _ = self._open()
+        self._check_claim()
+        self._flush(client)
+
+    def commit(self, positions: Mapping[TopicPartition, int]) -> Commit:
+        """See `Producer.commit`; whatever happens, the transaction is over."""
+        client, sent = self._open()
+        try:
+            for partition in positions:
+                self._topics.check(*partition)
+        except LogError:
+            self.abort()
+            raise
+        self._sent = None
+        began = time.monotonic()
+        self._send_positions(client, positions)
+        self._flush(client)
+        self._end("commit", client.commit_transaction, began)
+        return self._deliveries.receipt(sent, self._now)
+
+    def abort(self) -> None:
+        """See `Producer.abort`."""
+        client, _ = self._open()
+        self._sent = None
+        self._end("abort", client.abort_transaction, time.monotonic())
+
+    def close(self) -> None:
+        """See `Producer.close`."""
+        if self._sent is not None and self._broken is None:
+            with suppress(LogError):  # The successor's first call, or the broker after its time, aborts what is open.
+                self.abort()
+        self._closed = True
+        self._drop_client()
+
+    # --- a transaction --------------------------------------------------------------------------------------------
+
+    def _produce(self, client: Producer, record: Outgoing) -> None:
+        deadline = time.monotonic() + self._seconds
+        while True:
+            try:
+                client.produce(
+                    self._settings.namespace + record.topic, record.value, record.key, record.partition,
+                    on_delivery=self._deliveries.note, headers=list(record.headers),
+                )  # fmt: skip
+                return
+            except BufferError:  # More is on its way than the client may hold: wait for some to arrive.
+                if time.monotonic() > deadline:
+                    raise self._break(LogError(f"producer {self._id}: the brokers take nothing")) from None
+                self._call("send", client.poll, 0.05)
+            except RAISED as exception:
+                raise self._break(translated(error_of(exception), f"producer {self._id}, send")) from exception
+
+    def _flush(self, client: Producer) -> None:
+        left = self._call("flush", client.flush, self._seconds)
+        error = self._deliveries.error
+        if error is not None:
+            raise self._break(translated(error, f"producer {self._id}, send"))
+        if left:
+            raise self._break(LogError(f"producer {self._id}: {left} records or reports did not arrive in time"))
+
+    def _send_positions(self, client: Producer, positions: Mapping[TopicPartition, int]) -> None:
+        self._check_claim()
+        if not positions:
+            return
+        membership = self._membership() if self._claim is None else self._claim.membership()
+        wanted = [
+            confluent_kafka.TopicPartition(self._settings.namespace + partition.topic, partition.partition, position)
+            for partition, position in positions.items()
+        ]
+        try:
+            self._call("positions", client.send_offsets_to_transaction, wanted, membership, self._seconds)
+        except MovedOn:
+            if self._claim is not None:
+                self._claim.settle(membership, HEARD_HEARTBEATS * self._settings.session_ms / 4000)
+            raise
+
+    def _end(self, what: str, end: Callable[[float], None], began: float) -> None:
+        """Commit or abort, as often as the client wants it called within twice the transaction's time."""
+        deadline, repeated = began + 2 * self._seconds, False
+        while True:
+            try:
+                end(self._seconds)
+                break
+            except RAISED as exception:
+                error = error_of(exception)
+                if remedy(error) is not Remedy.AGAIN or time.monotonic() > deadline:
+                    raise self._break(translated(error, f"producer {self._id}, {what}")) from exception
+                repeated = True
+        seconds = time.monotonic() - began
+        assert self._client is not None, "it has just answered"
+        self._call(what, self._client.poll, 0)  # what it has to say of this transaction
+        self._tainted = self._doubts(self._watch.seen(seconds=seconds, repeated=repeated))
+
+    # --- the client -----------------------------------------------------------------------------------------------
+
+    def _open_client(self) -> None:
+        """Make a client and take the id over: whoever had it before is refused from now on."""
+        self._check_claim()
+        self._watch = watch = doubt.Watch()
+        callbacks = {"error_cb": watch.error, "stats_cb": watch.statistics}
+        self._client = client = Producer(owner_config(self._settings, self._id) | callbacks, logger=watch)
+        try:
+            self._call("init", client.init_transactions, INIT_SECONDS)
+            self._call("init", client.poll, 0)
+            epoch = watch.epoch()
+            if epoch is None:
+                raise self._break(LogError("Kafka's client logs in a form unknown to this version: it names no epoch"))
+            self.epoch = epoch + 1
+        except LogError:
+            self._drop_client()
+            raise
+
+    def _replace(self) -> Producer:
+        reason, self._tainted = self._tainted, ""
+        self._drop_client()
+        self._open_client()
+        self._replaced(self._id, reason)
+        return self._usable()
+
+    def _drop_client(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            discard(client)
+
+    def _usable(self) -> Producer:
+        if self._closed:
+            raise LogError(f"producer {self._id} is closed")
+        if self._broken is not None:
+            raise type(self._broken)(f"producer {self._id} has failed and can only be closed: {self._broken}")
+        assert self._client is not None, "neither closed nor broken"
+        return self._client
+
+    def _open(self) -> tuple[Producer, list[Place]]:
+        client = self._usable()
+        if self._sent is None:
+            raise LogError(f"producer {self._id} has no transaction open")
+        return client, self._sent
+
+    def _check_claim(self) -> None:
+        if self._claim is not None:
+            self._claim.check()
+
+    def _call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except RAISED as exception:
+            raise self._break(translated(error_of(exception), f"producer {self._id}, {what}")) from exception
+
+    def _break(self, error: LogError) -> LogError:
+        self._broken = error
+        return error
+
+    @property
+    def _seconds(self) -> float:
+        return self._settings.transaction_ms / 1000
+
+
+def discard(client: Producer) -> None:
+    """Let go of a client and of all that it has not sent: its last reference may go after this without a wait."""
+    with suppress(*RAISED):  # It has told us before.
+        client.purge(blocking=False)
+        client.poll(0)
