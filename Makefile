@@ -40,6 +40,10 @@ demo: $(READY_TO_RUN) ## Run Tidewheel with example schedules, everything in one
 dev: $(READY_TO_RUN) ## Run an empty Tidewheel on the embedded log (ARGS="--port 9000" passes options)
 	@$(BIN)/tidewheel dev $(ARGS)
 
+.PHONY: kafka
+kafka: $(VENV)/pyvenv.cfg ## Run a local Kafka without containers, on port 9092 (ARGS="--brokers 3"); needs Java and Maven
+	@$(BIN)/python deploy/kafka/broker.py $(ARGS)
+
 .PHONY: setup
 setup: $(DEV_STAMP) ## Make .venv with everything that running, checking and testing need (PYTHON= picks the interpreter)
 	@echo 'Ready: $(BIN)/tidewheel'

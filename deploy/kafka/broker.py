@@ -352,7 +352,7 @@ def _serve(cluster: Cluster) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run a Kafka for development and tests until told to stop.")
-    parser.add_argument("--data", type=Path, default=Path("data/kafka"), help="the folder that keeps everything")
+    parser.add_argument("--data", type=Path, default=HERE / "data", help="the folder that keeps everything")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
     parser.add_argument("--port", type=int, default=9092, help="of the first broker, others count on; 0: any")
     parser.add_argument("--set", type=_setting, action="append", default=[], metavar="KEY=VALUE", help="of the broker")
