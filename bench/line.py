@@ -24,6 +24,7 @@ import httpx
 from rocksdict import Options, Rdict, WriteBatch
 
 from bench.line_tasks import NOTE
+from projections.store import tables
 
 SECONDS = 10
 FLOOD_SECONDS = 5
@@ -146,7 +147,8 @@ def whole_rate(running: Server, schedules: int) -> float:
 
 def finished_rows(data: Path) -> int:
     """Runs with an outcome in the read model."""
-    with contextlib.closing(sqlite3.connect(f"file:{data}/read-model.sqlite?mode=ro", uri=True)) as rows:
+    model = data / f"read-model-{tables.VERSION}.sqlite"
+    with contextlib.closing(sqlite3.connect(f"file:{model}?mode=ro", uri=True)) as rows:
         return int(rows.execute("SELECT count(*) FROM runs WHERE finished_at IS NOT NULL").fetchone()[0])
 
 

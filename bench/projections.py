@@ -2,16 +2,18 @@
 
 No log: records are made beforehand, so what is measured is read, fold, upsert, commit. Bare sqlite3 writing the same
 rows is the measure beside it. The neighbours count in Python: wherever the projector lets go of the interpreter, one of
-them takes it, and gives it back milliseconds later.
+them takes it, and gives it back milliseconds later. PostgreSQL does its part in processes of its own: of its time only
+what passes here is counted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +25,7 @@ from projections.store.writer import Writer
 from runtime.record import Record, TopicPartition
 from schemas import topics
 from tests.projections import histories
+from tests.support.postgres import LocalServer, NoServer
 
 RUNS = 2_000
 BATCH = 500
@@ -32,16 +35,37 @@ SCHEDULES = 200
 
 def main() -> None:
     records = make_records(RUNS)
-    with tempfile.TemporaryDirectory() as folder:
-        alone = project(records, Path(folder) / "alone.sqlite")
-        beside = beside_counters(lambda: project(records, Path(folder) / "beside.sqlite"))
-        written = rows_in(Path(folder) / "alone.sqlite")
-        floor = bare_sqlite(written, Path(folder) / "bare.sqlite")
+    with tempfile.TemporaryDirectory() as folder, postgresql(folder) as server:
+        alone = project(records, f"sqlite:///{folder}/alone.sqlite")
+        beside = beside_counters(lambda: project(records, f"sqlite:///{folder}/beside.sqlite"))
+        written = rows_in(f"sqlite:///{folder}/alone.sqlite")
+        floor = bare_sqlite(written, f"{folder}/bare")
+        shared = project(records, server) if server else None
     rows = sum(map(len, written.values()))
     print(f"{len(records):,} events of {RUNS:,} runs, {rows:,} rows; microseconds for a run:")
     print(f"projector alone     {_each(alone.wall)} wall  {_each(alone.processor)} processor")
     print(f"beside busy threads {_each(beside.wall)} wall  {_each(beside.processor)} processor")
     print(f"bare sqlite3        {_each(floor.wall)} wall  {_each(floor.processor)} processor  (the final rows, once)")
+    if shared is None:
+        print("on PostgreSQL       not measured: there is no server on this machine")
+    else:
+        rate = f"{rows / shared.wall:,.0f} rows/s"
+        print(f"on PostgreSQL       {_each(shared.wall)} wall  {_each(shared.processor)} processor  ({rate})")
+
+
+@contextlib.contextmanager
+def postgresql(folder: str) -> Iterator[str | None]:
+    """A server with its own defaults, where there is one."""
+    try:
+        server = LocalServer(Path(f"{folder}-pg"), settings=())
+    except NoServer:
+        yield None
+        return
+    server.create()
+    server.start()
+    yield server.url
+    server.stop()
+    server.remove()
 
 
 def _each(seconds: float) -> str:
@@ -92,10 +116,12 @@ def make_records(runs: int) -> list[Record]:
     return made
 
 
-def project(records: list[Record], path: Path) -> Cost:
-    engine = open_database(f"sqlite:///{path}")
-    cost = cost_of(lambda: _project(records, Writer(engine)))
-    engine.dispose()
+def project(records: list[Record], url: str) -> Cost:
+    database = open_database(url)
+    writer = Writer(database)
+    writer.belong_to({}, anew=True)
+    cost = cost_of(lambda: _project(records, writer))
+    database.dispose()
     return cost
 
 
@@ -109,15 +135,20 @@ def _project(records: list[Record], writer: Writer) -> None:
         positions = new
 
 
-def rows_in(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    with sqlite3.connect(path) as connection:
-        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables.PROJECTED}
+def rows_in(url: str) -> dict[str, list[tuple[object, ...]]]:
+    with open_database(url).connect() as connection:
+        return {
+            name: [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {name}")]
+            for name in tables.PROJECTED
+        }
 
 
-def bare_sqlite(written: dict[str, list[tuple[object, ...]]], path: Path) -> Cost:
+def bare_sqlite(written: dict[str, list[tuple[object, ...]]], path: str) -> Cost:
     """The least that the database itself costs: the same rows, tables and indexes, executemany, same batches."""
-    open_database(f"sqlite:///{path}").dispose()
-    connection = sqlite3.connect(path)
+    database = open_database(f"sqlite:///{path}.sqlite")
+    database.belong_to({}, anew=True)
+    database.dispose()
+    connection = sqlite3.connect(f"{path}-{tables.VERSION}.sqlite")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     cost = cost_of(lambda: _insert(connection, written))

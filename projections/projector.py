@@ -199,9 +199,9 @@ class Projector:
 
     def _follow(self) -> None:
         inputs = self.inputs()
-        ends = self._log.end_offsets(inputs)
         self._model.belong_to(self._source(), anew=False)
         stored = dict(self._model.positions())
+        ends = self._log.end_offsets(inputs)  # asked for last: another projector may move positions meanwhile
         if any(stored.get(partition, 0) > end for partition, end in ends.items()):
             _log.error("projector.ahead: the log has lost records that stand in rows; building the rows anew")
             self._model.belong_to(self._source(), anew=True)

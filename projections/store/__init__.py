@@ -1,9 +1,8 @@
 """The SQL read model: SQLite in one process, PostgreSQL when several nodes share it.
 
     tables    what stands where
-    dialect   the one place where the two databases differ
-    by_row    rows a step at a time, by_text    all rows in one step
-    database  opening, and forgetting what an older version of the tables wrote
+    dialect   what the two databases do differently: a port, and dialects/ that fill it
+    database  which layout of the tables is written and which is shown, while one takes the other's place
     writer    a batch's changes and positions in one transaction; retention
     reader    the questions, each for a tenant or for all, in pages
 

@@ -11,10 +11,14 @@ from sqlalchemy import and_, func, or_, select, tuple_
 
 from projections import commands, runs, schedules
 from projections.store import paging, tables
+from projections.store.database import positions_of
 from projections.store.paging import Order, Page
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Engine, Select
+    from sqlalchemy import ColumnElement, Select
+
+    from projections.store.database import Database
+    from runtime.record import TopicPartition
 
 Row = dict[str, Any]
 
@@ -62,8 +66,13 @@ class Span:
 class Reader:
     """Answers from the read model, from any thread."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """Everything before them is in the rows that are shown."""
+        with self._database.show() as connection:
+            return positions_of(connection)
 
     # --- schedules ------------------------------------------------------------------------------------------------
 
@@ -200,7 +209,7 @@ class Reader:
         return rows[0] if rows else None
 
     def _all(self, query: Select[Any]) -> list[Row]:
-        with self._engine.connect() as connection:
+        with self._database.show() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
     def _page(self, query: Select[Any], order: Sequence[Order], cursor: str | None, limit: int | None) -> Page:

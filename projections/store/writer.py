@@ -1,30 +1,35 @@
 """A batch's changes and positions in one transaction, and the retention of rows.
 
-One thread writes. Should a second process write the same database, its positions have moved on under us: the
-transaction is refused and rolled back, so no event is ever folded into rows that another has folded already.
+Several processes may write the same database; one transaction after another. Should another have moved the positions
+since our batch was read, the transaction is refused and rolled back, so no event is ever folded into rows that another
+has folded already.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, insert, select
+from sqlalchemy import and_, delete, select
+from sqlalchemy.exc import DBAPIError
 
 from projections.batch import PROJECTIONS
-from projections.store import database, tables
-from projections.store.dialect import begin_change, lookup, moves, upsert
+from projections.store import tables
+from projections.store.database import positions_of
 from runtime.record import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Connection, Engine, Table
+    from sqlalchemy import ColumnElement, Connection, Table
 
     from projections.batch import Changes
     from projections.projection import Key, Row
+    from projections.store.database import Database
+    from projections.store.dialect import Upsert
 
 Positions = Mapping[TopicPartition, int]
 
@@ -33,28 +38,30 @@ _ROWS_REMEMBERED = 20_000
 
 _ONCE = {projection.table: projection.once for projection in PROJECTIONS}
 
+_log = logging.getLogger("tidewheel.projections")
+
 
 class Overtaken(Exception):
     """Another writer has moved the positions of this database."""
 
 
 class Writer:
-    """The one writer of a read model. Calls from one thread."""
+    """A writer of a read model. Calls from one thread."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
         self._remembered: dict[str, OrderedDict[Key, Row]] = {name: OrderedDict() for name in tables.PROJECTED}
 
     def belong_to(self, source: Mapping[str, str], *, anew: bool) -> None:
         """Forget every row and position unless they came from this source; `anew` forgets them in any case."""
-        database.belong_to(self._engine, source, anew=anew)
+        self._database.belong_to(source, anew=anew)
         self.forget()
 
     def positions(self) -> Positions:
         """The next offsets to read, as committed with the rows."""
-        with self._engine.connect() as connection:
-            rows = connection.execute(select(tables.POSITIONS)).all()
-        return {TopicPartition(row.topic, row.partition): row.next_offset for row in rows}
+        with self._database.connect() as connection:
+            return positions_of(connection)
 
     def load(self, table: str, keys: Collection[Key]) -> Mapping[Key, Row]:
         """The rows with these keys."""
@@ -62,21 +69,21 @@ class Writer:
         found = {key: remembered[key] for key in keys if key in remembered}
         missing = [key for key in keys if key not in found]
         if missing:
-            with self._engine.connect() as connection:
+            with self._database.connect() as connection:
                 target = tables.PROJECTED[table]
-                rows = lookup(target, connection.dialect).run(connection, missing)
+                rows = self._dialect.lookup(target).run(connection, missing)
                 found.update((_key_of(target, row), row) for row in rows)
         return found
 
     def apply(self, changes: Changes, old: Positions, new: Positions) -> None:
-        """Write all changes and the positions they came up to, or nothing."""
+        """Write all changes and the positions they came up to, or nothing. `Overtaken` if others wrote since."""
         try:
-            with self._engine.begin() as connection:
-                begin_change(connection)
-                self._move(connection, old, new)
-                for table, rows in changes.items():
-                    statement = upsert(tables.PROJECTED[table], connection.dialect, once=_ONCE[table])
-                    statement.run(connection, list(rows.values()))
+            self._apply(changes, old, new, _together)
+        except DBAPIError as error:
+            self.forget()
+            if not self._dialect.refuses(error):
+                raise
+            self._apply(changes, old, new, self._one_by_one)
         except BaseException:
             self.forget()
             raise
@@ -88,13 +95,38 @@ class Writer:
         for rows in self._remembered.values():
             rows.clear()
 
+    def _apply(self, changes: Changes, old: Positions, new: Positions, write: _Write) -> None:
+        with self._database.change() as connection:
+            self._move(connection, old, new)
+            for table, rows in changes.items():
+                upsert = self._dialect.upsert(tables.PROJECTED[table], once=_ONCE[table])
+                write(connection, upsert, list(rows.values()))
+            self._database.settle(connection)
+
     def _move(self, connection: Connection, old: Positions, new: Positions) -> None:
-        first = [{"topic": at.topic, "partition": at.partition, "next_offset": new[at]} for at in new if at not in old]
-        if first:
-            connection.execute(insert(tables.POSITIONS), first)
-        moved = [(*at, old[at], offset) for at, offset in new.items() if old.get(at, offset) != offset]
-        if moved and moves(tables.POSITIONS, connection.dialect).run(connection, moved) != len(moved):
-            raise Overtaken(f"another writer has moved one of {moved}")
+        found = self._dialect.lookup(tables.POSITIONS).run(connection, [tuple(place) for place in new])
+        stood = {TopicPartition(row["topic"], row["partition"]): row["next_offset"] for row in found}
+        others = [str(tuple(place)) for place in new if stood.get(place) != old.get(place)]
+        if others:
+            raise Overtaken(f"another writer has moved {', '.join(others)}")
+        moved = [
+            {"topic": place.topic, "partition": place.partition, "next_offset": offset}
+            for place, offset in new.items()
+            if old.get(place) != offset
+        ]
+        if moved:
+            self._dialect.upsert(tables.POSITIONS, once=False).run(connection, moved)
+
+    def _one_by_one(self, connection: Connection, upsert: Upsert, rows: list[Row]) -> None:
+        """A row that the database cannot keep costs itself, and is named in the log."""
+        for row in rows:
+            try:
+                with connection.begin_nested():
+                    upsert.run(connection, [row])
+            except DBAPIError as error:
+                if not self._dialect.refuses(error):
+                    raise
+                _log.error("projection.unstorable: %.500s: %s", row, error.orig)
 
     def _remember(self, table: str, rows: Mapping[Key, Row]) -> None:
         if _ONCE[table]:
@@ -107,11 +139,16 @@ class Writer:
             remembered.popitem(last=False)
 
     def trim(self, *, history_before: datetime, commands_before: datetime, rows_max: int) -> int:
-        """Delete what is older, at most `rows_max` runs and as many of each other kind; how many rows went."""
-        with self._engine.begin() as connection:
+        """Delete what is older, at most `rows_max` runs and as many of each other kind; how many rows went.
+
+        Layouts that are done with go too.
+        """
+        with self._database.change() as connection:
             gone = _trim_runs(connection, history_before, rows_max)
             for table, old in _other_old_rows(history_before, commands_before):
                 gone += _delete_some(connection, table, old, rows_max)
+            self._database.settle(connection)
+        self._database.retire()
         if gone:
             self.forget()
         return gone
@@ -164,3 +201,10 @@ def _is(table: Table, key: Key) -> list[ColumnElement[bool]]:
 
 def _key_of(table: Table, row: Row) -> Key:
     return tuple(row[column.name] for column in table.primary_key)
+
+
+_Write = Callable[["Connection", "Upsert", list["Row"]], None]
+
+
+def _together(connection: Connection, upsert: Upsert, rows: list[Row]) -> None:
+    upsert.run(connection, rows)

@@ -116,7 +116,7 @@ async def test_what_the_contract_names_and_this_version_cannot_do_says_so(house,
 
 async def test_our_own_mistakes_are_said_without_their_insides(house):
     house.engine.dispose()
-    with house.engine.begin() as connection:
+    with house.engine.change() as connection:
         connection.exec_driver_sql("DROP TABLE runs")
     response = await house.http.get("/v1/runs")
     assert (response.status_code, response.json()["code"]) == (500, "internal")

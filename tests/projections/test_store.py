@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from projections import batch
 from projections.store import paging
@@ -27,10 +27,11 @@ PLACE = TopicPartition(topics.RUN_EVENTS, 0)
 class Model:
     """A database, its one writer and a reader."""
 
-    def __init__(self, path: Path) -> None:
-        self.engine = open_database(f"sqlite:///{path}/model.sqlite")
-        self.writer = Writer(self.engine)
-        self.reader = Reader(self.engine)
+    def __init__(self, url: str) -> None:
+        self.database = open_database(url)
+        self.writer = Writer(self.database)
+        self.writer.belong_to({}, anew=False)
+        self.reader = Reader(self.database)
         self.read = 0
 
     def take(self, *facts: Fact | Outgoing) -> None:
@@ -42,10 +43,10 @@ class Model:
 
 
 @pytest.fixture
-def model(tmp_path):
-    model = Model(tmp_path)
+def model(database):
+    model = Model(database)
     yield model
-    model.engine.dispose()
+    model.database.dispose()
 
 
 def names(model: Model, **wanted: Any) -> list[str]:
@@ -184,7 +185,7 @@ def test_a_run_that_is_still_heard_of_is_kept_however_old_it_is(model):
 
 def test_a_writer_whose_positions_were_moved_by_another_writes_nothing(model):
     model.take(created("report", 0))
-    other = Writer(model.engine)
+    other = Writer(model.database)
     other.apply({}, {PLACE: 1}, {PLACE: 5})
     with pytest.raises(Overtaken):
         model.take(created("report", 60))
@@ -194,8 +195,11 @@ def test_a_writer_whose_positions_were_moved_by_another_writes_nothing(model):
 def test_a_batch_that_fails_half_way_writes_nothing_not_even_the_first(model):
     records = as_read([*histories.succeeded("report", 0)])
     changes = batch.fold(batch.read_all(records), model.writer.load)
-    broken = {"runs": changes["runs"], "attempts": {("acme", "r", 0): {"tenant": "acme"}}}
-    with pytest.raises(KeyError):
+    broken = {
+        "runs": changes["runs"],
+        "attempts": {key: {**row, "tenant": None} for key, row in changes["attempts"].items()},
+    }
+    with pytest.raises(IntegrityError):
         model.writer.apply(broken, {}, {PLACE: 4})
     assert model.reader.runs(ALL, RunFilter()).rows == []
     assert model.writer.positions() == {}

@@ -17,12 +17,12 @@ import pwd
 import re
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -35,11 +35,10 @@ MISSING = (
 )
 ROOT = Path(__file__).parents[2]
 SECONDS = "60"  # a deadline for starting and stopping, not a measure
-STARTED = "started"
 
 # The rows of a test outlive no loss of power. Names are ordered by a language, as on many servers: what is ordered by
 # bytes must say so itself.
-_SETTINGS = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=200")
+FAST = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=200")
 _LANGUAGE = ("--locale-provider=icu", "--icu-locale=en-US")
 
 
@@ -50,8 +49,9 @@ class NoServer(Exception):
 class LocalServer:
     """One server in a folder of its own, that can be stopped hard and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, settings: Sequence[str] = FAST) -> None:
         self._folder = folder
+        self._settings = settings
         self._bin = _binaries()
         self.url = f"postgresql://postgres@/postgres?host={folder}"
 
@@ -69,7 +69,7 @@ class LocalServer:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        options = " ".join(f"-c {setting}" for setting in (*_SETTINGS, "listen_addresses=''"))
+        options = " ".join(f"-c {setting}" for setting in (*self._settings, "listen_addresses=''"))
         self._call(
             "pg_ctl", "start", "--wait", "--timeout", SECONDS, "--pgdata", str(self._data),
             "--log", str(self._folder / "log"), "--options", f"{options} -k {self._folder}",
@@ -78,6 +78,10 @@ class LocalServer:
     def stop(self) -> None:
         """End it at once: connections break, nothing is flushed."""
         self._call("pg_ctl", "stop", "--wait", "--timeout", SECONDS, "--mode=immediate", "--pgdata", str(self._data))
+
+    def remove(self) -> None:
+        """Leave nothing of it."""
+        shutil.rmtree(self._folder)
 
     @property
     def _data(self) -> Path:
@@ -156,13 +160,15 @@ def _hold(folder: Path) -> int | None:
 
 
 def _start_watch(folder: Path) -> None:
-    """In a session of its own, so that Ctrl-C ends the tests first."""
+    """Return when the server answers; the watch stays, in a session of its own, so that Ctrl-C ends the tests first."""
     command = [sys.executable, "-m", "tests.support.postgres", str(folder)]
-    watch = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True, text=True
-    )
-    assert watch.stdout is not None
-    assert watch.stdout.readline().strip() == STARTED, "the server did not start"
+    with tempfile.TemporaryFile("w+") as output:
+        done = subprocess.run(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            check=False,
+        )  # fmt: skip
+        output.seek(0)
+        assert done.returncode == 0, output.read()
 
 
 @contextlib.contextmanager
@@ -173,25 +179,29 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def watch(folder: Path) -> None:
-    """Start a server, and end it when nobody holds the pipe any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def start(folder: Path) -> None:
+    """Start a server, and leave a watch that ends it."""
     shutil.rmtree(folder, ignore_errors=True)
     server = LocalServer(folder)
     server.create()
     server.start()
     os.mkfifo(folder / "held")
     pipe = os.open(folder / "held", os.O_RDONLY | os.O_NONBLOCK)
-    print(STARTED, flush=True)  # noqa: T201 -- to the worker that waits for it
+    if os.fork() == 0:
+        watch(folder, server, pipe)
+
+
+def watch(folder: Path, server: LocalServer, pipe: int) -> None:
+    """End the server when nobody holds the pipe any more."""
     poll = select.poll()
-    poll.register(pipe, 0)  # the end of the last holder is told in any case
+    poll.register(pipe, 0)  # that the last holder has gone is told in any case
     poll.poll(60_000)  # the one who started us comes at once, or never
     while True:
         poll.poll()
         with _alone(folder):
             if poll.poll(0):
                 server.stop()
-                shutil.rmtree(folder)
+                server.remove()
                 folder.with_suffix(".lock").unlink()
                 return
 
@@ -200,30 +210,48 @@ def watch(folder: Path) -> None:
 
 
 class Databases:
-    """New, empty databases on a server, all of whose names begin alike."""
+    """Empty databases on a server, all of whose names begin alike. Made once, and emptied for the next test."""
 
     def __init__(self, server: str, name: str) -> None:
         self._server = server
-        self._name = re.sub(r"\W", "_", name).lower()[:40]
+        self._name = f"{re.sub(r'[^a-z0-9]', '_', name.lower())[:40]}_{os.getpid()}"
         self._made: list[str] = []
+        self._taken = 0
 
     def new(self) -> str:
-        """The URL of one that nobody used before."""
-        name = f"{self._name}_{os.getpid()}_{len(self._made)}"
-        self._execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(name)))
-        self._made.append(name)
-        return re.sub(r"(://[^/]*/)[^?]*", rf"\g<1>{name}", self._server, count=1)
+        """The URL of one with nothing in it."""
+        if self._taken == len(self._made):
+            self._made.append(f"{self._name}_{self._taken}")
+            self._execute("postgres", "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", self._made[-1])
+        self._taken += 1
+        return self._url(self._made[self._taken - 1])
+
+    def empty(self) -> None:
+        """Let the next test have those that were taken."""
+        while self._taken:
+            self._taken -= 1
+            name = self._made[self._taken]
+            with psycopg.connect(self._url(name), autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+                schemas = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'tidewheel%'")
+                for (schema,) in schemas.fetchall():
+                    connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
 
     def drop(self) -> None:
-        """Every one of them, used or not."""
-        while self._made:
-            name = sql.Identifier(self._made.pop())
-            self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+        """Every one of them."""
+        for name in self._made:
+            self._execute("postgres", "DROP DATABASE {} WITH (FORCE)", name)
 
-    def _execute(self, statement: sql.Composed) -> None:
-        with psycopg.connect(self._server, autocommit=True) as connection:
-            connection.execute(statement)
+    def _execute(self, database: str, statement: LiteralString, name: str) -> None:
+        with psycopg.connect(self._url(database), autocommit=True) as connection:
+            connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+
+    def _url(self, database: str) -> str:
+        return re.sub(r"(://[^/]*/)[^?]*", rf"\g<1>{database}", self._server, count=1)
 
 
 if __name__ == "__main__":
-    watch(Path(sys.argv[1]))
+    start(Path(sys.argv[1]))

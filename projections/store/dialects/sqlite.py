@@ -1,0 +1,176 @@
+"""SQLite: one process, a file for each layout.
+
+Its driver lets go of the interpreter and takes it again around every row it steps over, and beside busy threads each
+taking costs a wait. In one step it works beside them instead. How long a text becomes is bounded by the batch that its
+rows come from.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from sqlalchemy import (
+    Connection,
+    Engine,
+    and_,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects import sqlite
+
+from projections.store.dialect import names, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import CTE, URL, ColumnElement, Table
+
+    from projections.projection import Key, Row
+
+# A cursor of the read model waits this long for the writer, whose transactions take milliseconds.
+_BUSY_MILLISECONDS = 5_000
+_PRAGMAS = (
+    "page_size=16384",  # of a new file: a page holds some twenty events, and fewer pages are written
+    "journal_mode=WAL",  # readers and the writer do not wait for each other
+    "synchronous=NORMAL",  # a power cut may take the last batches; the log still has them
+    f"busy_timeout={_BUSY_MILLISECONDS}",
+    "cache_size=-65536",  # KiB: the hot ends of the trees
+    "wal_autocheckpoint=1000",  # pages: fewer, larger steps write a page that changes often only once
+    "temp_store=MEMORY",
+)
+_DIALECT = sqlite.dialect(paramstyle="qmark")
+_NUL = "\\u0000"  # SQLite's JSON functions take it for the end of a text
+
+
+class Sqlite:
+    """Files beside each other: where the URL says `read-model.sqlite`, layout 4 is `read-model-4.sqlite`."""
+
+    def __init__(self, url: URL) -> None:
+        if not url.database or url.database == ":memory:":
+            raise ValueError("SQLite needs a file, as in sqlite:////var/lib/tidewheel/read-model.sqlite")
+        self._url = url
+        self._path = Path(url.database)
+
+    def open(self, layout: int) -> Engine:
+        url = self._url.set(database=str(self._file(layout)))
+        engine = create_engine(url, json_serializer=_dump_text, json_deserializer=orjson.loads)
+        event.listen(engine, "connect", _tune)
+        return engine
+
+    def layouts(self) -> list[int]:
+        named = re.compile(rf"{re.escape(self._path.stem)}-(\d+){re.escape(self._path.suffix)}")
+        return sorted(int(found[1]) for file in self._path.parent.iterdir() if (found := named.fullmatch(file.name)))
+
+    def make(self, connection: Connection, layout: int) -> None:
+        """Connecting has made it."""
+
+    def drop(self, layout: int) -> bool:
+        """Whoever still has the file open sees it to the end."""
+        file = self._file(layout)
+        for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+            path.unlink(missing_ok=True)
+        return True
+
+    def begin_change(self, connection: Connection) -> None:
+        """The driver would begin only before some kinds of statements."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def refuses(self, error: BaseException) -> bool:  # noqa: ARG002 -- it stores whatever it is given
+        return False
+
+    @staticmethod
+    @lru_cache(maxsize=64)  # one for each table
+    def upsert(table: Table, *, once: bool) -> TextUpsert:
+        return upsert(table, once=once)
+
+    @staticmethod
+    @lru_cache(maxsize=64)  # one for each table
+    def lookup(table: Table) -> TextLookup:
+        return lookup(table)
+
+    def _file(self, layout: int) -> Path:
+        return self._path.with_name(f"{self._path.stem}-{layout}{self._path.suffix}")
+
+
+def _tune(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for pragma in _PRAGMAS:
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _dump_text(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextUpsert:
+    """One statement for one list of rows, and one for each row."""
+
+    sql: str
+    row_sql: str
+    columns: tuple[str, ...]
+
+    def run(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """One step, unless a text holds the character that would end it there."""
+        values = list(map(itemgetter(*self.columns), rows))
+        text = orjson.dumps(values).decode()
+        if _NUL in text:
+            connection.exec_driver_sql(self.row_sql, values)
+        else:
+            connection.exec_driver_sql(self.sql, (text,))
+
+
+def upsert(table: Table, *, once: bool) -> TextUpsert:
+    """The upsert of a table."""
+    rows = _given("rows")
+    # Without a condition SQLite takes the `ON` of `ON CONFLICT` for that of a join.
+    values = select(*(_part(rows, number) for number in range(len(table.c)))).where(literal_column("true"))
+    whole = settled(sqlite.insert(table).from_select(names(table), values), table, once=once)
+    row = settled(sqlite.insert(table), table, once=once)
+    return TextUpsert(
+        sql=str(whole.compile(dialect=_DIALECT)), row_sql=str(row.compile(dialect=_DIALECT)),
+        columns=tuple(names(table)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLookup:
+    """One statement for one list of keys."""
+
+    sql: str
+    columns: tuple[str, ...]
+
+    def run(self, connection: Connection, keys: Sequence[Key]) -> Iterator[Row]:
+        """One step; the rows come as one text too."""
+        found = connection.exec_driver_sql(self.sql, (orjson.dumps(keys).decode(),)).scalar_one()
+        for values in orjson.loads(found):
+            yield dict(zip(self.columns, values, strict=True))
+
+
+def lookup(table: Table) -> TextLookup:
+    """The lookup of a table."""
+    keys = _given("keys")
+    same = and_(*(column == _part(keys, number) for number, column in enumerate(table.primary_key)))
+    found = select(func.json_group_array(func.json_array(*table.c))).select_from(keys.join(table, same))
+    return TextLookup(sql=str(found.compile(dialect=_DIALECT)), columns=tuple(names(table)))
+
+
+def _given(name: str) -> CTE:
+    """The elements of a JSON list. Materialized, for otherwise each is written anew for each of its parts."""
+    elements = func.json_each(bindparam(name)).table_valued("value")
+    return select(elements.c.value).cte(name).prefix_with("MATERIALIZED")
+
+
+def _part(elements: CTE, number: int) -> ColumnElement[Any]:
+    return func.json_extract(elements.c.value, literal_column(f"'$[{number}]'"))
