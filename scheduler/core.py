@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.machine import NEVER, PARTITION, Moment, Output, Reached, Wakeup, Woken
 from runtime.record import Record
-from scheduler import commands, delays, due, evolving, forwarding, keys, memory, partition, plan, reading, state
+from scheduler import (
+    commands,
+    delays,
+    due,
+    evolving,
+    forwarding,
+    keys,
+    memory,
+    partition,
+    plan,
+    reading,
+    state,
+    versions,
+)
 from scheduler.context import Context
 from scheduler.forwarding import Misplaced
 from scheduler.instants import from_millis, millis
@@ -210,8 +223,8 @@ def _with_plans(schedule: ScheduleState) -> ScheduleState:
         return schedule
     hash_key = f"{schedule.tenant}/{schedule.name}"
     plans = {}
-    for version in range(evolving.oldest_version(schedule), schedule.version + 1):
-        row = schedule.rows.get(evolving.version_row(version))
+    for version in range(versions.oldest_deciding(schedule), schedule.version + 1):
+        row = schedule.rows.get(versions.row(version))
         if row is not None:
             plans[version] = plan.of_version(row, hash_key)
     return replace(schedule, plans=plans)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scheduler import catch_up, delays, ledger, memory, overlap, runs, skipping, sweeps, timeline, waiting
+from scheduler import catch_up, delays, ledger, memory, overlap, runs, skipping, sweeps, timeline, versions, waiting
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds
 from scheduler.plan import Plan
@@ -51,9 +51,9 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
         first = _sooner(first, memory.forget_at_ms(state.memory))
     if state.delays.count:
         first = _sooner(first, delays.look_at_ms(state.delays))
-    if state.spilled_to is not None or not state.exists:
-        ledger_at = ledger.forget_at(state, history_seconds)
-        first = _sooner(first, None if ledger_at is None else ledger_at * SECOND_MS)
+    if state.spilled_to is not None or state.ended is not None or not state.exists:
+        history_at = _history_at(state, history_seconds)
+        first = _sooner(first, None if history_at is None else history_at * SECOND_MS)
     return first
 
 
@@ -212,10 +212,17 @@ def _forget(state: ScheduleState, context: Context) -> Facts:
     at_ms = memory.forget_at_ms(state.memory)
     if at_ms is not None and at_ms <= horizon_ms:
         return (memory.forgetting("schedule", state.tenant, state.name, state.rows, horizon_ms),)
-    at = ledger.forget_at(state, history_seconds)
-    if at is not None and at * SECOND_MS <= horizon_ms:
-        until = ledger.forget_until(state, horizon_ms // SECOND_MS - history_seconds)
-        return (
-            HistoryForgotten(of="schedule", tenant=state.tenant, name=state.name, ledger_until=from_seconds(until)),
-        )
-    return ()
+    at = _history_at(state, history_seconds)
+    if at is None or at * SECOND_MS > horizon_ms:
+        return ()
+    until = ledger.forget_until(state, horizon_ms // SECOND_MS - history_seconds)
+    fact = HistoryForgotten(
+        of="schedule", tenant=state.tenant, name=state.name, ledger_until=from_seconds(until),
+        versions_up_to=versions.forgettable(state, until),
+    )  # fmt: skip
+    return (fact,)
+
+
+def _history_at(state: ScheduleState, history_seconds: int) -> int | None:
+    """When the next decision or the next version is to be forgotten."""
+    return _sooner(ledger.forget_at(state, history_seconds), versions.forget_at(state, history_seconds))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scheduler import delays, keys, ledger, memory, plan, sweeps
+from scheduler import delays, keys, ledger, memory, plan, sweeps, versions
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
 from scheduler.plan import Version
@@ -66,7 +66,9 @@ def evolve(state: ScheduleState, fact: Fact) -> ScheduleState:
 def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     version = Version(definition=fact.definition, effective_at=fact.effective_at, tz_version=fact.tz_version)
     row = codec.dump(version)
-    state.rows.put(version_row(fact.version), row)
+    if state.exists:
+        state = updated(state, ended=versions.end(state, millis(fact.effective_at)))
+    state.rows.put(versions.row(fact.version), row)
     plans = {**state.plans, fact.version: plan.of_version(row, fact.subject)}
     phase = Phase(from_ms=millis(fact.effective_at), version=fact.version, paused=state.paused)
     first = {} if state.phases else {"decided_until": max(state.decided_until, phase.from_)}
@@ -88,6 +90,7 @@ def _deleted(state: ScheduleState, fact: ScheduleDeleted) -> ScheduleState:
             requested_ms=millis(fact.accepted_at), by=fact.by, command_id=fact.command_id, source=fact.source
         )
         state = changed(state, cancelling=cancelling)
+    state = updated(state, ended=versions.end(state, millis(fact.effective_at)))
     return _with_phase(state, Phase(from_ms=millis(fact.effective_at), version=state.version, deleted=True))
 
 
@@ -119,26 +122,11 @@ def _ends(phase: Phase, waiting: Waiting | None) -> bool:
 
 
 def _without_old_versions(state: ScheduleState) -> ScheduleState:
-    first = oldest_version(state)
+    first = versions.oldest_deciding(state)
     old = [version for version in state.plans if version < first]
     for version in old:
-        state.rows.delete(version_row(version))
+        state.rows.delete(versions.row(version))
     return changed(state, plans={v: p for v, p in state.plans.items() if v >= first}) if old else state
-
-
-def oldest_version(state: ScheduleState) -> int:
-    """The oldest version that still decides something."""
-    if state.waiting is not None:
-        return state.waiting.version
-    first = state.phases[0] if state.phases else None
-    if first is None or (first.deleted and len(state.phases) == 1):
-        return state.version + 1
-    return first.version
-
-
-def version_row(version: int) -> bytes:
-    """Where a version stands."""
-    return keys.number(keys.VERSION, version)
 
 
 # --- occurrences --------------------------------------------------------------------------------------------------
@@ -296,6 +284,8 @@ def _forgotten(state: ScheduleState, fact: HistoryForgotten) -> ScheduleState:
     if fact.ledger_until is not None:
         segments, spilled_to = ledger.forget(state, seconds(fact.ledger_until))
         state = updated(state, segments=segments, spilled_to=spilled_to)
+    if fact.versions_up_to is not None:
+        state = updated(state, ended=versions.forget(state, fact.versions_up_to))
     return state
 
 

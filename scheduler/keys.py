@@ -7,6 +7,7 @@ MAIN = b"s"  # the state itself
 DELAYED = b"a/"  # + number                    a command that waits
 COMMAND = b"c/"  # + digest                    a command that was answered
 COMMAND_AT = b"d/"  # + instant, digest        the same, by age
+ENDED = b"e/"  # + version                     when a version ended whose record still stands on `versions`
 JOB = b"j/"  # + tenant/name (PARTITION)       an adopted job
 ADOPTED = b"p/"  # + role-partition (PARTITION) the last transaction of that owner whose catalog record is adopted
 LEDGER = b"l/"  # + first nominal              older segments of the ledger

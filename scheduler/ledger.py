@@ -71,7 +71,7 @@ def look_up(state: ScheduleState, nominal: int) -> Segment | None:
 
 
 def forget_at(state: ScheduleState, kept_seconds: int) -> int | None:
-    """When the next step of forgetting is due: what stands in the state is small and goes only with its schedule."""
+    """When the next step of forgetting is due: what stands in the state is small and goes when something else does."""
     if state.spilled_to is not None:
         return state.spilled_to + kept_seconds + SLACK_SECONDS
     if state.segments and not state.exists:
@@ -85,8 +85,17 @@ def forget_until(state: ScheduleState, until: int) -> int:
     return min(until, _chunk(page[-1][1]).segments[-1].to + 1) if len(page) == FORGOTTEN_CHUNKS_MAX else until
 
 
+def oldest_version(state: ScheduleState, until: int) -> int | None:
+    """The version of the oldest entry that is left when all before an instant is forgotten."""
+    for _, value in state.rows.scan(keys.LEDGER, keys.end_of(keys.LEDGER)):
+        segments = _chunk(value).segments
+        if segments[-1].to >= until:
+            return segments[0].version
+    return next((segment.version for segment in state.segments if segment.to >= until), None)
+
+
 def forget(state: ScheduleState, until: int) -> tuple[Segments, int | None]:
-    """Remove chunks that end before an instant; and, of a schedule that is gone, what stands in the state."""
+    """Remove chunks that end before an instant, and what stands in the state and does."""
     rows, spilled_to = state.rows, None
     for row, value in list(rows.scan(keys.LEDGER, keys.number(keys.LEDGER, until))):
         last = _chunk(value).segments[-1]
@@ -97,8 +106,7 @@ def forget(state: ScheduleState, until: int) -> tuple[Segments, int | None]:
     else:
         left = next(iter(rows.scan(keys.number(keys.LEDGER, until), keys.end_of(keys.LEDGER))), None)
         spilled_to = None if left is None else _chunk(left[1]).segments[-1].to
-    kept = state.segments if state.exists else tuple(s for s in state.segments if s.to >= until)
-    return kept, spilled_to
+    return tuple(segment for segment in state.segments if segment.to >= until), spilled_to
 
 
 def _resolved(segments: Segments, index: int, fate: dict[str, str]) -> Segments:

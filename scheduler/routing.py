@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from runtime.machine import Output
-from scheduler import forwarding
-from scheduler.evolving import version_row
+from scheduler import forwarding, versions
 from scheduler.plan import Version
 from scheduler.state import ScheduleState, State
 from schemas import codec, identity, topics
@@ -31,7 +30,7 @@ from schemas.facts import (
     TzAdopted,
 )
 from schemas.internal import CommandAnswered, RunInquired, ScheduleCurrent, ScheduleVersion
-from schemas.scheduling import CommandForwarded
+from schemas.scheduling import CommandForwarded, HistoryForgotten
 
 Outputs = tuple[Output, ...]
 
@@ -87,6 +86,13 @@ class Routes:
         gone = Output(topic=topics.SCHEDULES, key=fact.subject, fact=fact, tombstone=True)
         return (_event(fact), gone, _ended(state, fact))
 
+    def forgotten(self, state: State, fact: HistoryForgotten) -> Outputs:
+        """What the audit has no use for any more: versions of which no decision is left."""
+        if not isinstance(state, ScheduleState) or fact.versions_up_to is None:
+            return ()
+        gone = versions.up_to(state, fact.versions_up_to)
+        return tuple(Output(topics.VERSIONS, f"{fact.subject}/{number}", fact, tombstone=True) for number in gone)
+
     def rejected(self, _state: State, fact: CommandRejected) -> Outputs:
         """For whoever sent it."""
         return (Output(topic=topics.REJECTIONS, key=fact.subject, fact=fact),)
@@ -140,7 +146,7 @@ def _version(version: ScheduleVersion) -> Output:
 
 
 def _stored(state: ScheduleState) -> Version:
-    row = state.rows.get(version_row(state.version))
+    row = state.rows.get(versions.row(state.version))
     assert row is not None, "the version in force is kept"
     return codec.load(Version, codec.parse(row))
 
@@ -150,6 +156,7 @@ _ROUTES: Mapping[type[Fact], Callable[[Routes, Any, Any], Outputs]] = {
     SchedulePaused: Routes.paused,
     ScheduleResumed: Routes.resumed,
     ScheduleDeleted: Routes.deleted,
+    HistoryForgotten: Routes.forgotten,
     CommandForwarded: Routes.forwarded,
     CommandRejected: Routes.rejected,
     CommandAnswered: Routes.answer,

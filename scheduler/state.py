@@ -96,6 +96,14 @@ NO_SWEEP = Sweep()  # no run is open
 
 
 @frozen
+class Ended:
+    """The oldest version that has ended and still has its record, and when it did."""
+
+    version: int
+    at_ms: int
+
+
+@frozen
 class Delays:
     """Commands that wait, in rows numbered from `first` on; the first one is looked at when it is `look_ms`."""
 
@@ -152,6 +160,7 @@ class ScheduleState:
     # What was:
     segments: tuple[Segment, ...] = ()
     spilled_to: int | None = None
+    ended: Ended | None = None
     memory: Memory = Memory()
 
     @property

@@ -170,7 +170,10 @@ class CommandForwarded(Fact):
 
 @frozen
 class HistoryForgotten(Fact):
-    """One bounded step of forgetting: commands answered before `commands_until`, decisions before `ledger_until`."""
+    """One bounded step of forgetting: commands answered before `commands_until`, decisions before `ledger_until`.
+
+    With the decisions go the records of versions up to `versions_up_to`, of which none is left.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.history.forgotten.v1"
     of: str
@@ -178,6 +181,7 @@ class HistoryForgotten(Fact):
     name: str
     commands_until: datetime | None = None
     ledger_until: datetime | None = None
+    versions_up_to: int | None = None
 
     @property
     def subject(self) -> str:

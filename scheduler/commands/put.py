@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from scheduler import checks, keys, timeline, words
+from scheduler import checks, keys, timeline, versions, words
 from scheduler.checks import Checked
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, effective_ms, mark_before, too_many_changes
 from scheduler.context import Context
-from scheduler.evolving import version_row
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds, text
 from scheduler.plan import Plan, Version
 from scheduler.state import ScheduleState
@@ -85,7 +84,7 @@ def _body(
 def _current(state: ScheduleState) -> Version | None:
     if not state.exists:
         return None
-    row = state.rows.get(version_row(state.version))
+    row = state.rows.get(versions.row(state.version))
     assert row is not None, "the version in force is kept"
     return codec.load(Version, codec.parse(row))
 
