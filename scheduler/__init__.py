@@ -4,6 +4,8 @@ One instance serves one partition. Its inputs are commands (`schedule-changes`),
 catalog of registered jobs, and wakeups; its outputs are facts, which `routing` sends to their topics.
 
     command ──▶ commands/   judged once, remembered for seven days, in force from the instant it was published
+                 ├─ delays      it waits for a record of the catalog, and those behind it wait with it
+                 └─ forwarding  it stands in a partition of another owner, who gets it
     wakeup  ──▶ due         the earliest of: an outcome that makes room, an occurrence, the end of a wait, a pause
                  ├─ overlap     runs are active: wait or skip
                  ├─ catch_up    older than its grace: which of the missed ones still run

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from runtime.machine import Woken
 from scheduler import ledger
+from schemas import codec, topics
 from schemas.facts import (
+    CatalogEntry,
     Cause,
     OccurrenceDeferred,
     OccurrenceSkipped,
@@ -115,8 +117,10 @@ class Life:
     """A shell that lives through a history; outcomes appear in the log when the runs end."""
 
     history: History
+    waiting: bool = False  # each command names a record of the catalog that is read right behind it
     shell: Shell = field(default_factory=lambda: Shell("2024-01-01T00:00:00"))
     to_come: list[tuple[datetime, int, RunCreated]] = field(default_factory=list)
+    sent: int = 0
     seen: int = 0
     begun: int = 0
     freed: datetime = START
@@ -131,13 +135,20 @@ class Life:
             self.shell.now = horizon
             while changes_left and changes_left[0].at_ms <= _ms(horizon):
                 change = changes_left.pop(0)
-                self.shell.send(change.kind, published=_at_ms(change.at_ms).isoformat(), **change.data)
+                self.send(change)
                 self.watch()
             self.read_outcomes(horizon)
             self.shell.settle(*(() if steps is None else (steps,)))
             self.watch()
         self.shell.settle()
         return self
+
+    def send(self, change: Change) -> None:
+        self.sent += 1
+        position = {"after_catalog": f"scheduler-0-{self.sent}"} if self.waiting else {}
+        self.shell.send(change.kind, published=_at_ms(change.at_ms).isoformat(), **change.data, **position)
+        if self.waiting:
+            self.shell.record(topics.CATALOG, entry(self.sent), tw_seq=f"scheduler-0-{self.sent}")
 
     def quiet_until(self, changes_left: list[Change]) -> datetime:
         """Before that, a batch would find nothing to do."""
@@ -182,6 +193,12 @@ class Life:
             return run.created_at + timedelta(milliseconds=700)
         begins = self.freed if run.nominal_time in self.waited else run.nominal_time
         return begins + self.history.lasts(run.nominal_time)
+
+
+def entry(number: int) -> Any:
+    """A record of the catalog about a job that nobody uses."""
+    fact = CatalogEntry(kind="job", tenant="acme", name="j", version=number, changed_at=START, definition={})
+    return codec.parse(codec.encode(fact, source="x", time=START)[1])
 
 
 def _at_ms(ms: int) -> datetime:
@@ -240,8 +257,8 @@ def due(shell: Shell) -> dict[int, int]:
     return found
 
 
-def lived(history: History, cut_ms: list[int], steps: int | None = None) -> Shell:
-    shell = Life(history).through(cut_ms, steps).shell
+def lived(history: History, cut_ms: list[int], steps: int | None = None, *, waiting: bool = False) -> Shell:
+    shell = Life(history, waiting).through(cut_ms, steps).shell
     LABELS.clear()
     for fact in shell.all(ScheduleAccepted):
         LABELS[fact.version] = fact.definition["labels"]["trigger"]
@@ -272,6 +289,12 @@ def test_every_due_occurrence_has_exactly_one_decision_or_waits_and_nothing_else
 @given(histories(), cuts(), cuts(), st.sampled_from([None, 2]))
 def test_decisions_do_not_depend_on_how_time_was_cut(history, one, other, steps):
     assert decisions(lived(history, one)) == decisions(lived(history, other, steps))
+
+
+@settings(max_examples=40)
+@given(histories(), cuts(), cuts(), st.sampled_from([None, 2]))
+def test_decisions_do_not_depend_on_whether_commands_waited_for_what_their_senders_had_seen(history, one, other, steps):
+    assert decisions(lived(history, one)) == decisions(lived(history, other, steps, waiting=True))
 
 
 @settings(max_examples=25)
