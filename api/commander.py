@@ -8,6 +8,7 @@ where to ask later; the command stands all the same.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from api.problems import overloaded
-from runtime.lifecycle import Running, Threaded, ThreadService
+from runtime.lifecycle import Running, Threaded, ThreadService, persevere
+from runtime.log import LogError, OffsetOutOfRange
 from runtime.record import REPLY_HEADER, SEQUENCE_HEADER, Outgoing, TopicPartition
 from schemas import codec, commands, identity, topics
 from schemas.faults import Fault
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from api.appender import Appender
     from runtime.log import Log, Reader
     from runtime.record import Record
+
+_logger = logging.getLogger("tidewheel.api")
 
 SOURCE = "tidewheel/api"
 ANSWER_SECONDS = 10.0
@@ -66,6 +70,7 @@ class Commander(Threaded):
         self._replies = TopicPartition(topics.REPLIES, identity.partition_of(node_id, topics.REPLY_PARTITIONS))
         self._asking: dict[str, list[_Asking]] = {}
         self._count = 0
+        self._next: int | None = None
         self._reader: Reader | None = None
         self._thread = ThreadService("replies", self._run, interrupt=self._wake)
 
@@ -127,12 +132,22 @@ class Commander(Threaded):
     # --- the thread that reads answers ----------------------------------------------------------------------------
 
     def _run(self, running: Running) -> None:
-        self._reader = reader = self._log.open_reader({self._replies: self._log.end_offset(self._replies)})
+        """A log that is away for a while costs time, no answer: we go on from where we stood."""
+        persevere(running, lambda: self._listen(running), against=LogError, told=_complain)
+
+    def _listen(self, running: Running) -> None:
+        if self._next is None:
+            self._next = self._log.end_offset(self._replies)
+        self._reader = reader = self._log.open_reader({self._replies: self._next})
         running.ready()
         try:
             while not running.stopping.is_set():
                 for record in reader.poll(records_max=1_000, bytes_max=4 * 1024 * 1024, timeout=1.0):
                     self._hand_out(record)
+                self._next = reader.position(self._replies)
+        except OffsetOutOfRange:  # We were away for longer than answers are kept: nobody waits for those any more.
+            self._next = None
+            raise
         finally:
             reader.close()
 
@@ -160,3 +175,7 @@ class Commander(Threaded):
 def _settle(future: asyncio.Future[Answer], answer: Answer) -> None:
     if not future.done():
         future.set_result(answer)
+
+
+def _complain(error: Exception) -> None:
+    _logger.warning("replies.unreadable: %s", error)

@@ -7,20 +7,23 @@ been given yet; they say themselves what they have read.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.lifecycle import Running, Threaded, ThreadService
-from runtime.log import OffsetOutOfRange
+from runtime.lifecycle import Running, Threaded, ThreadService, persevere
+from runtime.log import LogError, OffsetOutOfRange
 from runtime.record import TopicPartition
 from schemas import identity, topics
 
 if TYPE_CHECKING:
     from runtime.log import Log, Reader
     from runtime.record import Record
+
+_logger = logging.getLogger("tidewheel.api")
 
 BACKLOG_RECORDS = 2_000  # more hand-outs than workers of one node have open at a time
 
@@ -41,7 +44,7 @@ class InboxFeed(Threaded):
         self._ensure_queue = ensure_queue
         self._wishes: deque[_Wish] = deque()
         self._behind: dict[TopicPartition, tuple[int, list[_Wish]]] = {}
-        self._followed: set[TopicPartition] = set()
+        self._followed: dict[TopicPartition, int] = {}  # and where we stand
         self._come = threading.Event()
         self._reader: Reader | None = None
         self._deliver: Callable[[Sequence[Record]], None] | None = None
@@ -65,8 +68,12 @@ class InboxFeed(Threaded):
     # --- the thread -----------------------------------------------------------------------------------------------
 
     def _run(self, running: Running) -> None:
-        self._reader = reader = self._log.open_reader({})
+        """A log that is away for a while costs time: we go on from where we stood."""
         running.ready()
+        persevere(running, lambda: self._feed(running), against=LogError, told=_complain)
+
+    def _feed(self, running: Running) -> None:
+        self._reader = reader = self._log.open_reader(self._followed)
         try:
             while not running.stopping.is_set():
                 self._begin_to_follow(reader)
@@ -85,6 +92,7 @@ class InboxFeed(Threaded):
         except OffsetOutOfRange:  # The process stood still for an hour; those hand-outs have long been given to others.
             reader.assign({place: self._log.begin_offset(place) for place in self._followed})
             return
+        self._followed = {place: reader.position(place) for place in self._followed}
         if records:
             self._call(self._deliver_all, records)
 
@@ -101,7 +109,7 @@ class InboxFeed(Threaded):
                 continue
             if place not in self._followed:
                 reader.assign({place: begin})
-                self._followed.add(place)
+                self._followed[place] = begin
             wishes = self._behind.get(place, (end, []))[1]
             self._behind[place] = (end, [*wishes, wish])
         self._settle_reached(reader)
@@ -131,3 +139,7 @@ def _settle(future: asyncio.Future[None]) -> None:
 def _fail(future: asyncio.Future[None], error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)
+
+
+def _complain(error: Exception) -> None:
+    _logger.warning("inboxes.unreadable: %s", error)

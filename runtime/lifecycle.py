@@ -8,6 +8,7 @@ before `start`. `failure` is what ended a service that nobody stopped.
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -169,3 +170,27 @@ class Threaded:
     def stopped(self, timeout: float) -> bool:
         """See `ThreadService.stopped`."""
         return self._thread.stopped(timeout)
+
+
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 10.0  # what is back is noticed within the longest
+
+
+def persevere(
+    running: Running, work: Callable[[], None], *, against: type[Exception], told: Callable[[Exception], None]
+) -> None:
+    """Do `work` until it returns, again after each error of the kind `against`, with a pause that grows while it fails.
+
+    Returns early when the service is stopping; `told` hears of each error.
+    """
+    pause = PAUSE_SECONDS_MIN
+    while not running.stopping.is_set():
+        began = time.monotonic()
+        try:
+            work()
+        except against as error:
+            told(error)
+            pause = PAUSE_SECONDS_MIN if time.monotonic() - began > PAUSE_SECONDS_MAX else pause
+            running.stopping.wait(pause)
+            pause = min(pause * 2, PAUSE_SECONDS_MAX)
+        else:
+            return
