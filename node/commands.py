@@ -1,4 +1,4 @@
-"""The server's commands `tidewheel dev` and `tidewheel doctor`; `audit` has a package of its own."""
+"""The server's commands `dev`, `serve` and `doctor`; `audit` has a package of its own."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
 
 from node import doctor as findings
 from node import settings as configuration
+from node.children import end_with_parent
+from node.cluster import compose_process, processes_of
 from node.compose import Node, NotStarted, compose
 from node.console import Commentary
 from node.demo import apply as demo
 from node.folder import FolderRefused
 from node.logging import logger
+from node.settings import ClusterSettings, NodeSettings, Settings
 from runtime.log import LogError
 from runtime.telemetry import Event, Telemetry
 
-if TYPE_CHECKING:
-    from node.settings import Settings
+__all__ = ["dev", "doctor", "serve"]
 
-__all__ = ["dev", "doctor"]
+LOOK_SECONDS = 1.0  # between looks whether we may still work
+T = TypeVar("T", bound=NodeSettings)
 
 DEMO_TASKS = "node.demo.tasks:worker"
 
@@ -42,7 +45,7 @@ def dev(tasks: tuple[str, ...], *, shows_demo: bool, config: Path | None, **flag
     """Run everything in one process on the embedded log; workers in a child process."""
     if shows_demo:
         flags["log_level"] = "error"  # the commentary says what happens, in words
-    settings = _read_settings(config, flags)
+    settings = _read_settings(Settings, config, flags)
     telemetry = Telemetry(logger=logger(settings.log_format, settings.log_level))
     targets = (*tasks, DEMO_TASKS) if shows_demo else tasks
     try:
@@ -52,24 +55,62 @@ def dev(tasks: tuple[str, ...], *, shows_demo: bool, config: Path | None, **flag
     _run(node, telemetry, settings, shows_demo=shows_demo)
 
 
-def _run(node: Node, telemetry: Telemetry, settings: Settings, *, shows_demo: bool) -> None:
+@click.command()
+@click.option("--config", type=click.Path(path_type=Path), help="A TOML file of settings.")
+@click.option("--roles", help="What to do, by commas [scheduler,dispatcher,projector,api].")
+@click.option("--bootstrap", help="Kafka brokers to ask first [127.0.0.1:9092].")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of what this node keeps [tidewheel-data].")
+@click.option("--host", help="Address to listen on [127.0.0.1].")
+@click.option("--port", type=int, help="Port to listen on; 0 takes a free one [8440].")
+@click.option("--processes", type=int, help="Processes side by side [1].")
+@click.option("--tasks", multiple=True, metavar="MODULE:WORKER", help="Role worker: run these in a child process.")
+@click.option("--process", "number", type=int, hidden=True, help="Which of several processes this one is.")
+def serve(tasks: tuple[str, ...], *, config: Path | None, number: int | None, **flags: Any) -> None:
+    """Run some or all roles on Kafka, beside any number of others."""
+    settings = _read_settings(ClusterSettings, config, flags)
+    telemetry = Telemetry(logger=logger(settings.log_format, settings.log_level))
+    if "worker" in settings.roles and not tasks:
+        raise click.UsageError("--tasks: the role worker has to be told what to run, as MODULE:WORKER")
+    if number is None and settings.processes > 1:
+        _run(processes_of(settings, telemetry), telemetry, settings)
+        return
+    if number is not None:
+        end_with_parent()
+    try:
+        node = compose_process(settings, telemetry, number=number or 0, tasks=tasks)
+    except (FolderRefused, LogError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    _run(node, telemetry, settings)
+
+
+def _run(node: Node, telemetry: Telemetry, settings: NodeSettings, *, shows_demo: bool = False) -> None:
     """Start, work until a signal, stop."""
     told = _told_to_stop()
     console = Console(soft_wrap=True)
     try:
-        node.start()
+        node.start(told)
         _collect_rarely()
         telemetry.info(Event.NODE_READY, url=node.url, data=str(settings.data))
-        console.print(f"Tidewheel is ready at [bold]{node.url}[/]   (Ctrl-C ends it)", highlight=False)
+        console.print(f"Tidewheel is ready{_at(node.url)}   (Ctrl-C ends it)", highlight=False)
         if shows_demo:
             _show_demo(node, console, told)
-        told.wait()
+        _work(node, told)
     except NotStarted as error:
         raise click.ClickException(str(error)) from error
     finally:
         telemetry.info(Event.NODE_STOPPING)
         node.stop()
     console.print("Stopped. Nothing is lost: the next start goes on from here.")
+
+
+def _at(url: str) -> str:
+    return f" at [bold]{url}[/]" if url else ""
+
+
+def _work(node: Node, told: threading.Event) -> None:
+    """Until a signal; NotStarted when our place in a group is another's, as then nothing here may go on."""
+    while not told.wait(LOOK_SECONDS):
+        node.check()
 
 
 def _collect_rarely() -> None:
@@ -82,6 +123,7 @@ def _collect_rarely() -> None:
 
 
 def _show_demo(node: Node, console: Console, told: threading.Event) -> None:
+    assert node.log is not None, "the demonstration is a process of its own"
     commentary = Commentary(node.log, console)
     commentary.start()
     demo.apply(node.url)
@@ -114,7 +156,7 @@ def doctor(config: Path | None, url: str, **flags: Any) -> None:
     console = Console(soft_wrap=True)
     marks = {"ok": "[green]ok   [/]", "note": "[yellow]note [/]", "wrong": "[red]wrong[/]"}
     wrong = False
-    for finding in findings.examine(_read_settings(config, flags), url):
+    for finding in findings.examine(_read_settings(Settings, config, flags), url):
         wrong = wrong or finding.verdict is findings.Verdict.WRONG
         console.print(f"{marks[finding.verdict]} {finding.what}", highlight=False)
         if finding.remedy:
@@ -122,8 +164,8 @@ def doctor(config: Path | None, url: str, **flags: Any) -> None:
     sys.exit(1 if wrong else 0)
 
 
-def _read_settings(config: Path | None, flags: dict[str, Any]) -> Settings:
+def _read_settings(kind: type[T], config: Path | None, flags: dict[str, Any]) -> T:
     try:
-        return configuration.read(config, flags)
+        return configuration.read_as(kind, config, flags)
     except configuration.SettingsError as error:
         raise click.UsageError(str(error)) from error

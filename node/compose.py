@@ -6,6 +6,7 @@ finished by those who still run. A crash needs no order: the log tells the next 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,13 @@ from projections.store.database import open_database
 from projections.store.reader import Reader
 from projections.store.writer import Writer
 from runtime.clock import SystemClock
+from runtime.host import GroupService
 from runtime.logs.embedded import EmbeddedLog
 from schemas import topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from threading import Event
 
     from node.children import ChildProcess
     from node.settings import NodeSettings, Settings
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 NODE_ID = "dev"  # one process, one node
 READY_SECONDS = 60.0  # a restore of the largest state that `dev` is meant for takes some seconds
+LOOK_SECONDS = 1.0  # between looks whether somebody wants us to stop
 STOP_SECONDS = 20.0  # workers have ten of them to end their runs
 
 
@@ -47,35 +51,48 @@ class Node:
     """A composed process: its services in the order in which they start, and where it answers."""
 
     services: tuple[Service, ...]
-    log: Log
     release: Callable[[], None]
     url: str = ""
+    log: Log | None = None
+    ready_seconds: float = READY_SECONDS
 
-    def start(self) -> None:
-        """Start everything and wait until it works; `NotStarted` names what does not."""
+    def start(self, told: Event) -> None:
+        """Start everything and wait until it works, or until told to stop; `NotStarted` names what does not."""
         for service in self.services:
             service.start()
-            if not service.ready(READY_SECONDS):
-                raise NotStarted(f"{service.name}: {service.failure or 'not ready in time'}")
+            waited = 0.0
+            while not (service.ready(LOOK_SECONDS) or told.is_set()):
+                waited += LOOK_SECONDS
+                if service.failure is not None or waited >= self.ready_seconds:
+                    raise NotStarted(f"{service.name}: {service.failure or 'not ready in time'}")
+
+    def check(self) -> None:
+        """NotStarted when a service that others take the place of has ended."""
+        for service in self.services:
+            if isinstance(service, GroupService) and service.failure is not None:
+                raise NotStarted(f"{service.name}: {service.failure}")
 
     def stop(self) -> None:
         """End everything, in the reverse order; idempotent."""
         for service in reversed(self.services):
             service.stop(STOP_SECONDS)
-        self.log.close()
         self.release()
 
 
 def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] = ()) -> Node:
     """Build the process; nothing runs yet. `FolderRefused` and LogError say why a folder cannot be used."""
-    folder = DataFolder.hold(settings.data)
-    folder.check_layout(settings.layout)
-    clock = SystemClock()
-    log = EmbeddedLog(settings.data / "log", clock, durability=settings.durability)
-    create_topics(log, settings)
+    with ExitStack() as undo:
+        folder = DataFolder.hold(settings.data)
+        undo.callback(folder.release)
+        folder.check_layout(settings.layout)
+        clock = SystemClock()
+        log = EmbeddedLog(settings.data / "log", clock, durability=settings.durability)
+        undo.callback(log.close)
+        create_topics(log, settings)
+        release = undo.pop_all()
 
     roles = role_services(settings, log, clock, telemetry)
-    engine = open_database(f"sqlite:///{settings.data / 'read-model.sqlite'}")
+    engine = open_database(settings.model_url)
     projector = Projector(log=log, model=Writer(engine), now=clock.now, kept=Kept(history=settings.retention.history))
     door = open_door(
         settings, log, clock, telemetry, node_id=NODE_ID, reader=Reader(engine), progress=projector,
@@ -85,7 +102,7 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     workers = worker_processes(settings, tasks, door.web.url, telemetry)
     return Node(
         services=(*roles, projector, *door.services, upkeep, *workers), log=log, url=door.web.url,
-        release=folder.release,
+        release=release.close,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -19,6 +19,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from projections.store.database import dialect_of
+from runtime.logs.kafka.settings import KafkaSettings
 from schemas import durations, topics
 
 Duration = Annotated[
@@ -54,6 +56,12 @@ class NodeSettings(BaseSettings):
         default=False, description="Listen beyond loopback although there are no keys: who reaches the port may do all."
     )
     partitions: int = Field(default=4, ge=1, le=64, description="Partitions of each role; fixed once data exists.")
+    read_model: str = Field(
+        default="",
+        repr=False,  # it may hold a password
+        description="URL of the database that questions are answered from: `postgresql://user@host/database`, one that "
+        "nodes share and nobody else uses; by default SQLite in `data`.",
+    )
     retain_history: Duration = Field(default=timedelta(days=30), description="How long decisions and events are kept.")
     retain_runs: Duration = Field(default=timedelta(days=3), description="How long runs and terminal memory are kept.")
     worker_slots: int = Field(default=10, ge=1, le=10_000, description="Runs that the child workers take at once.")
@@ -61,6 +69,13 @@ class NodeSettings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="From which level on log events are written, here and in the child workers."
     )
+
+    @field_validator("read_model")
+    @classmethod
+    def _name_a_database(cls, url: str) -> str:
+        if url:
+            dialect_of(url)
+        return url
 
     @model_validator(mode="after")
     def _listen_only_where_it_is_safe(self) -> Self:
@@ -77,6 +92,11 @@ class NodeSettings(BaseSettings):
             )
             raise ValueError(message)
         return self
+
+    @property
+    def model_url(self) -> str:
+        """The database of the read model."""
+        return self.read_model or f"sqlite:///{self.data / 'read-model.sqlite'}"
 
     @property
     def layout(self) -> topics.Layout:
@@ -119,19 +139,37 @@ class ClusterSettings(NodeSettings):
     processes: int = Field(default=1, ge=1, le=64, description="Processes that do it, side by side on this machine.")
     partitions: int = Field(default=12, ge=1, le=1024, description="Partitions of each role; fixed once topics exist.")
     bootstrap: str = Field(default="127.0.0.1:9092", description="Brokers to ask first, `host:port` by commas.")
-    topic_prefix: str = Field(
-        default=topics.PREFIX, pattern=r"^[A-Za-z0-9._-]{0,64}$", description="What all names of topics begin with."
+    namespace: str = Field(
+        default="", description="Stands before all names of topics, groups and producers, to share a cluster."
     )
-    replication: int = Field(default=3, ge=1, le=9, description="Copies of each partition; topics are made with it.")
+    replication_factor: int = Field(default=3, ge=1, le=9, description="Copies of each partition of a new topic.")
+    min_insync_replicas: int = Field(default=2, ge=1, le=9, description="Copies that must have a record of it.")
     session_timeout: Duration = Field(
         default=timedelta(seconds=6), description="After how long a silence the group gives our partitions away."
     )
+    plaintext: bool = Field(default=False, description="Speak to brokers elsewhere without encryption.")
     kafka: dict[str, str] = Field(
-        default_factory=dict, description="More settings of the Kafka client: `security.*`, `sasl.*` and `ssl.*`."
+        default_factory=dict, description="How to be let in, as librdkafka calls it: `security.*`, `sasl.*`, `ssl.*`."
+    )
+    api_url: str = Field(
+        default="http://127.0.0.1:8440", description="Where workers find an API, in a process that has none itself."
     )
     node_id: str = Field(
         default="", pattern=r"^[A-Za-z0-9._-]{0,64}$", description="Name of this node; by default made once and kept."
     )
+
+    @property
+    def log(self) -> KafkaSettings:
+        """How the brokers are reached, and how topics are made there."""
+        return KafkaSettings(
+            bootstrap=self.bootstrap, namespace=self.namespace, replication_factor=self.replication_factor,
+            min_insync_replicas=self.min_insync_replicas, session_timeout=self.session_timeout,
+            plaintext=self.plaintext, properties=self.kafka,
+        )  # fmt: skip
+
+    def for_one_more(self) -> Self:
+        """Of several processes the first alone has the API and the workers: a port can be had once."""
+        return self.model_copy(update={"roles": tuple(role for role in self.roles if role not in {"api", "worker"})})
 
     def does(self, role: Role) -> bool:
         """Whether this process has the role."""

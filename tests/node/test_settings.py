@@ -39,6 +39,30 @@ def test_a_wrong_value_is_refused_by_name(flags: dict[str, object], named: str) 
         read(None, flags)
 
 
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        ("rows.db", "is no URL of a database, as postgresql://user@host/database is one"),
+        ("mysql://user:secret@host/rows", "mysql is not supported; sqlite and postgresql are"),
+        ("postgresql://user:secret@host", "PostgreSQL needs a database, as in postgresql://user@host/tidewheel"),
+        ("postgresql://host:port/rows", "is no URL of a database, as postgresql://user@host/database is one"),
+        ("sqlite://", "SQLite needs a file, as in sqlite:////var/lib/tidewheel/read-model.sqlite"),
+    ],
+)
+def test_a_read_model_that_cannot_be_is_refused_and_no_password_is_told(url: str, wrong: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        read(None, {"read_model": url})
+    assert str(refusal.value) == f"read_model: {wrong}"
+
+
+def test_the_read_model_is_a_file_in_the_data_folder_unless_told_otherwise(tmp_path: Path) -> None:
+    url = "postgresql://user:secret@host/rows"
+    assert read(None, {"data": tmp_path}).model_url == f"sqlite:///{tmp_path}/read-model.sqlite"
+    settings = read(None, {"data": tmp_path, "read_model": url})
+    assert settings.model_url == url
+    assert "secret" not in repr(settings)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1", "localhost"])
 def test_on_loopback_nobody_needs_a_key(host: str) -> None:
     assert read(None, {"host": host}).host == host

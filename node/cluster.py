@@ -1,0 +1,146 @@
+"""A process of `tidewheel serve`: the roles that it was given, over Kafka.
+
+Nothing but the log connects it with the others. What it keeps in its data folder (states, its name) makes a restart
+quick and can be lost.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from node.children import ChildProcess
+from node.compose import Node, create_topics, parts_of, unready, worker_processes
+from node.door import Door, open_door
+from node.folder import DataFolder
+from node.progress import StoredProgress
+from node.projecting import SharedProjector
+from node.roles import Roles
+from projections.projector import Kept, Projector
+from projections.store.database import open_database
+from projections.store.reader import Reader
+from projections.store.writer import Writer
+from runtime.clock import SystemClock
+from runtime.logs.kafka.log import KafkaLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from pathlib import Path
+
+    from node.settings import ClusterSettings
+    from runtime.host import RoleService
+    from runtime.lifecycle import Service
+    from runtime.telemetry import Telemetry
+
+RESTORE_SECONDS = 3600.0  # a partition without its store is built from the log; who cannot in an hour never will
+DRAIN_SECONDS = 30.0  # for a process to end its batches
+
+
+def compose_process(
+    settings: ClusterSettings, telemetry: Telemetry, *, number: int = 0, tasks: Sequence[str] = ()
+) -> Node:
+    """Build process `number` of this node; nothing runs yet.
+
+    FolderRefused and LogError say why the folder or the cluster cannot be used.
+    """
+    settings = settings if number == 0 else settings.for_one_more()
+    with ExitStack() as undo:
+        folder = DataFolder.hold(settings.data / f"process-{number}")
+        undo.callback(folder.release)
+        folder.check_layout(settings.layout)
+        log = KafkaLog(settings.log, SystemClock())
+        undo.callback(log.close)
+        create_topics(log, settings)
+        name = f"{node_id(settings)}-{number}"
+        node = _compose(settings, telemetry, log, folder.path, name, tasks)
+        release = undo.pop_all()
+    return replace(node, release=release.close)
+
+
+def _compose(
+    settings: ClusterSettings, telemetry: Telemetry, log: KafkaLog, folder: Path, name: str, tasks: Sequence[str]
+) -> Node:
+    """The API first: it tells how the others are getting on."""
+    clock = SystemClock()
+    roles = role_services(settings, log, clock, telemetry, folder=folder, name=name)
+    projectors: tuple[SharedProjector, ...] = ()
+    if settings.does("projector"):
+        projectors = (shared_projector(settings, log, clock, telemetry, name=name),)
+    services: tuple[Service, ...] = (*roles, *projectors)
+    url = settings.api_url
+    if settings.does("api"):
+        door = api_door(settings, log, clock, telemetry, name=name, others=lambda: (*parts_of(roles), *projectors))
+        services, url = (*door.services, *services), door.web.url
+    if settings.does("worker"):
+        services += worker_processes(settings, tasks, url, telemetry)
+    return Node(services=services, release=lambda: None, url=url, log=log, ready_seconds=RESTORE_SECONDS)
+
+
+def api_door(
+    settings: ClusterSettings, log: KafkaLog, clock: SystemClock, telemetry: Telemetry, *, name: str,
+    others: Callable[[], Iterable[Service]],
+) -> Door:  # fmt: skip
+    """The API over a read model that projectors of any process write."""
+    model = open_database(settings.model_url)
+    progress = StoredProgress(log, positions=Writer(model).positions, now=clock.now, telemetry=telemetry)
+    door = open_door(
+        settings, log, clock, telemetry, node_id=name, reader=Reader(model), progress=progress,
+        unready=lambda: unready((*others(), progress)),
+    )  # fmt: skip
+    return Door(web=door.web, services=(progress, *door.services))
+
+
+def role_services(
+    settings: ClusterSettings, log: KafkaLog, clock: SystemClock, telemetry: Telemetry, *, folder: Path, name: str
+) -> tuple[RoleService, ...]:
+    """Our share of the roles that own partitions. On Kafka a clock that is not believed is never accepted by itself."""
+    roles = Roles(
+        log, clock, telemetry, state=folder / "state" / log.cluster_id, layout=settings.layout,
+        retention=settings.retention, accept_clock_after=None, member=name,
+    )  # fmt: skip
+    built = {"scheduler": roles.scheduler, "dispatcher": roles.dispatcher}
+    return tuple(build() for role, build in built.items() if role in settings.roles)
+
+
+def shared_projector(
+    settings: ClusterSettings, log: KafkaLog, clock: SystemClock, telemetry: Telemetry, *, name: str
+) -> SharedProjector:
+    """Our share of the projections."""
+    model = open_database(settings.model_url)
+    kept = Kept(history=settings.retention.history)
+
+    def make(share: Collection[int]) -> Projector:
+        return Projector(log=log, model=Writer(model), now=clock.now, kept=kept, share=share)
+
+    return SharedProjector(log, member=name, make=make, telemetry=telemetry)
+
+
+def processes_of(settings: ClusterSettings, telemetry: Telemetry) -> Node:
+    """The parent of several processes: each is this very command, told which one it is."""
+    children = tuple(
+        ChildProcess(
+            f"process {number}", (sys.executable, *sys.argv, "--process", str(number)), telemetry, drain=DRAIN_SECONDS
+        )
+        for number in range(settings.processes)
+    )
+    return Node(services=children, release=lambda: None)
+
+
+def node_id(settings: ClusterSettings) -> str:
+    """The name of this node: given, or made at the first start and kept in the data folder.
+
+    The groups know a process by it, and give back after a restart what it had.
+    """
+    if settings.node_id:
+        return settings.node_id
+    file = settings.data / "node-id"
+    if not file.exists():
+        part = file.with_suffix(f".{secrets.token_hex(4)}")
+        part.write_text(secrets.token_hex(8), encoding="ascii")
+        with suppress(FileExistsError):
+            file.hardlink_to(part)  # the first of several processes decides
+        part.unlink()
+    return file.read_text(encoding="ascii").strip()
