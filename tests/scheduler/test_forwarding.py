@@ -19,7 +19,7 @@ from simulation.line import Line
 from tests.scheduler.harness import Shell, at, definition
 
 FOUR = topics.Layout(schedule=4, shard=1)  # acme/s belongs to partition 2 of four
-DATA = {"tenant": "acme", "name": "s", "definition": definition()}
+DATA: dict[str, Any] = {"tenant": "acme", "name": "s", "definition": definition()}
 EVENT = {"specversion": "1.0", "id": "7", "source": "upstream", "type": "tidewheel.schedule.put.v1", "data": DATA}
 
 
@@ -38,7 +38,7 @@ def headers(output: Output) -> dict[str, bytes]:
 
 def arrive(shell: Shell, output: Output, published: str | None = None) -> None:
     """The forwarded record, as the owner of a partition reads it."""
-    texts = {name.replace("-", "_"): value.decode() for name, value in output.headers}
+    texts: dict[str, Any] = {name.replace("-", "_"): value.decode() for name, value in output.headers}
     assert output.carried is not None
     shell.record(topics.SCHEDULE_CHANGES, output.carried, published=published, tw_seq="scheduler-0-1", **texts)
 
