@@ -178,7 +178,10 @@ class Log(Protocol):
         ...
 
     def end_offset(self, partition: TopicPartition) -> int:
-        """No committed record stands here or later; a reader that has read them all has this position."""
+        """No committed record stands here or later; a reader that has read them all has this position.
+
+        What is open may stand before it: then a reader has it, or a later one, once those transactions have ended.
+        """
         ...
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:

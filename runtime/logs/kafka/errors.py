@@ -21,6 +21,10 @@ class MovedOn(LogError):
     """The group has another generation than the one we quoted; whether the partition is still ours is not known."""
 
 
+class Passing(LogError):
+    """A leader or a coordinator is moving, or a transaction is being ended: the same question will be answered soon."""
+
+
 class Remedy(StrEnum):
     """What to do with the client that met the error."""
 
@@ -48,6 +52,21 @@ MOVED_ON = frozenset({
     KafkaError.REBALANCE_IN_PROGRESS,
     KafkaError.STALE_MEMBER_EPOCH,
     KafkaError.UNKNOWN_MEMBER_ID,
+})  # fmt: skip
+
+PASSING = frozenset({
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
 })  # fmt: skip
 
 OUT_OF_RANGE = frozenset({
@@ -102,4 +121,4 @@ def translated(error: KafkaError, what: str) -> LogError:
         return MovedOn(text)
     if error.code() in OUT_OF_RANGE:
         return OffsetOutOfRange(text)
-    return LogError(text)
+    return Passing(text) if error.code() in PASSING else LogError(text)

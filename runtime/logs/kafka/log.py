@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event, Lock
 from typing import Any
 
@@ -17,12 +17,12 @@ from runtime.log import LogError, Owner
 from runtime.logs.kafka import doubt
 from runtime.logs.kafka.appending import Appender
 from runtime.logs.kafka.claim import Claim
-from runtime.logs.kafka.errors import translating
+from runtime.logs.kafka.errors import translated, translating
 from runtime.logs.kafka.membership import KafkaMember
 from runtime.logs.kafka.producing import KafkaProducer
 from runtime.logs.kafka.reading import KafkaReader
 from runtime.logs.kafka.settings import KafkaSettings, admin_config, check, check_version, group_config
-from runtime.logs.kafka.topics import ANSWER_SECONDS, Topics, answer
+from runtime.logs.kafka.topics import ANSWER_SECONDS, Topics, answer, patiently
 from runtime.logs.producing import Commit
 from runtime.record import Outgoing, TopicPartition
 from schemas.topics import TopicSpec
@@ -80,7 +80,11 @@ class KafkaLog:
         return self._offsets([partition], OffsetSpec.earliest())[partition]  # type: ignore[no-untyped-call]
 
     def end_offset(self, partition: TopicPartition) -> int:
-        """See `Log.end_offset`: the last stable offset."""
+        """See `Log.end_offset`.
+
+        It is the high watermark. The last stable offset, up to where a reader gets, lags behind what was committed by
+        the markers that are still being written, and behind what was appended while somebody's transaction was open.
+        """
         return self._offsets([partition], OffsetSpec.latest())[partition]  # type: ignore[no-untyped-call]
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -89,16 +93,24 @@ class KafkaLog:
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
-        wanted = list(partitions)
-        request = ConsumerGroupTopicPartitions(self._settings.namespace + group, [self._wire(item) for item in wanted])
+        wanted = {self._wire(partition): partition for partition in partitions}
+        request = ConsumerGroupTopicPartitions(self._settings.namespace + group, list(wanted))
+        found = patiently(lambda: self._ask_committed(request)) if wanted else ()
+        places = {(place.topic, place.partition): partition for place, partition in wanted.items()}
+        return {places[item.topic, item.partition]: item.offset for item in found if item.offset >= 0}
+
+    def _ask_committed(self, request: ConsumerGroupTopicPartitions) -> Sequence[confluent_kafka.TopicPartition]:
         futures = self._admin.list_consumer_group_offsets(
             [request], require_stable=True, request_timeout=ANSWER_SECONDS
         )
-        found = answer(futures[request.group_id], f"asking for the positions of {group}")
+        what = f"asking for the positions of {request.group_id}"
+        found = answer(futures[request.group_id], what)
         assert found is not None, "no error is expected here"
-        by_place = {(item.topic, item.partition): item.offset for item in found.topic_partitions}
-        offsets = {item: by_place[self._settings.namespace + item.topic, item.partition] for item in wanted}
-        return {item: offset for item, offset in offsets.items() if offset >= 0}
+        for item in found.topic_partitions:
+            if item.error is not None:
+                raise translated(item.error, what)
+        places: Sequence[confluent_kafka.TopicPartition] = found.topic_partitions
+        return places
 
     # ------------------------------------------------------------------------------------------ reading, writing
 
@@ -160,14 +172,20 @@ class KafkaLog:
         wanted = {self._wire(partition): partition for partition in partitions}
         for partition in wanted.values():
             self._topics.check(*partition)
+        if not wanted:
+            return {}
+        places = {(place.topic, place.partition): partition for place, partition in wanted.items()}
+        return {places[place]: offset for place, offset in patiently(lambda: self._ask_offsets(wanted, spec)).items()}
+
+    def _ask_offsets(self, wanted: Iterable[confluent_kafka.TopicPartition], spec: Any) -> dict[tuple[str, int], int]:
         futures = self._admin.list_offsets(
-            dict.fromkeys(wanted, spec), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER_SECONDS
+            dict.fromkeys(wanted, spec), isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=ANSWER_SECONDS
         )
         found = {}
-        for wire, future in futures.items():
-            result = answer(future, f"asking for the ends of {wire.topic}-{wire.partition}")
+        for place, future in futures.items():
+            result = answer(future, f"asking for an end of {place.topic}-{place.partition}")
             assert result is not None, "no error is expected here"
-            found[TopicPartition(wire.topic.removeprefix(self._settings.namespace), wire.partition)] = result.offset
+            found[place.topic, place.partition] = result.offset
         return found
 
     def _wire(self, partition: TopicPartition) -> confluent_kafka.TopicPartition:

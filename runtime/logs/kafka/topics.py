@@ -7,7 +7,7 @@ before it is: a broker that has just started answers before it knows all topics.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from runtime.log import LogError, UnknownTopic
-from runtime.logs.kafka.errors import error_of, translated, translating
+from runtime.logs.kafka.errors import Passing, error_of, translated, translating
 from runtime.logs.kafka.settings import RECORD_BYTES_MAX, KafkaSettings
 from runtime.logs.keeping import TOMBSTONES_KEPT
 from schemas.topics import Cleanup, Family, TopicSpec
@@ -33,6 +33,7 @@ FRESH_SECONDS = 10.0  # how long what was asked is believed; a topic's incarnati
 CREATED_SECONDS = 30.0  # for every broker to hear of a new topic
 ABSENT_TRIES = 3  # how often absence is asked for, over half a second, before it is believed
 ABSENT_PAUSE = 0.25
+MOVING_PAUSE = 0.05
 
 # A superseded record stays this long, so that an owner who comes back finds the transactions behind its store complete.
 CHANGELOG_LAG = timedelta(hours=1)
@@ -235,6 +236,18 @@ class Topics:
             if time.monotonic() > deadline:
                 raise LogError(f"topic {name} was created and is not there after {CREATED_SECONDS} s")
             time.sleep(ABSENT_PAUSE / 10)
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """The answer, asking again for some seconds while a leader or a coordinator is moving."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return ask()
+        except Passing:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(MOVING_PAUSE)
 
 
 def answer(future: Future[T], what: str, *, unless: int | None = None) -> T | None:

@@ -1,6 +1,7 @@
 """What the tests of logs speak of: two small topics, a clock that is set by hand, and short ways to write and read."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from runtime.log import Log, Producer, Reader
@@ -21,6 +22,8 @@ SPECS = {EVENTS: 3, OTHERS: 3, STATE: 2}
 E0, E1, E2 = (TopicPartition("events", partition) for partition in range(3))
 O0, O1, O2 = (TopicPartition("others", partition) for partition in range(3))
 S0, S1 = (TopicPartition("state", partition) for partition in range(2))
+
+IN_PROCESS = ["embedded", "simulated 1", "simulated 2"]  # logs that have the clock of the test
 
 PLENTY = 1 << 30  # a bound that binds nothing
 DEADLINE = 20.0  # seconds after which a test gives up waiting for what must happen
@@ -75,12 +78,19 @@ def records_of(log: Log, partition: TopicPartition, *, start: int = 0) -> list[R
 
 def drain(reader: Reader, ends: dict[TopicPartition, int]) -> list[Record]:
     """Everything up to the given ends, in the order of delivery."""
-    records: list[Record] = []
+    return [record for batch in batches(reader, ends) for record in batch]
+
+
+def batches(
+    reader: Reader, ends: dict[TopicPartition, int], *, records_max: int = 100, bytes_max: int = PLENTY
+) -> Iterator[list[Record]]:
+    """What each poll delivers, up to the given ends."""
+    deadline = time.monotonic() + DEADLINE
     while any(reader.position(partition) < end for partition, end in ends.items()):
-        batch = reader.poll(records_max=100, bytes_max=PLENTY, timeout=0)
-        assert batch or all(reader.position(partition) >= end for partition, end in ends.items())
-        records += batch
-    return records
+        assert time.monotonic() < deadline, f"{ends} were not reached"
+        batch = reader.poll(records_max=records_max, bytes_max=bytes_max, timeout=0.05)
+        if batch:
+            yield batch
 
 
 def text(record: Record) -> str:

@@ -5,22 +5,31 @@ from pathlib import Path
 
 import pytest
 
+from runtime.clock import SystemClock
 from runtime.log import Log
 from runtime.logs.embedded import EmbeddedLog
+from runtime.logs.kafka.log import KafkaLog
+from runtime.logs.kafka.settings import KafkaSettings
 from runtime.logs.simulated import SimulatedLog
-from tests.runtime.logs.words import SPECS, HandClock
+from tests.runtime.logs.words import IN_PROCESS, SPECS, HandClock
 
 
 @pytest.fixture
 def clock() -> HandClock:
+    """The clock of a log in this process; the brokers have their own."""
     return HandClock()
 
 
-@pytest.fixture(params=["embedded", "simulated 1", "simulated 2"])
+@pytest.fixture(params=[*IN_PROCESS, pytest.param("kafka", marks=pytest.mark.slow)])
 def empty_log(request: pytest.FixtureRequest, tmp_path: Path, clock: HandClock) -> Iterator[Log]:
     """A log without topics."""
     kind, _, seed = request.param.partition(" ")
-    log: Log = EmbeddedLog(tmp_path / "log", clock) if kind == "embedded" else SimulatedLog(int(seed), clock)
+    if kind == "kafka":
+        prefix, bootstrap = request.getfixturevalue("topic_prefix"), request.getfixturevalue("broker")
+        settings = KafkaSettings(bootstrap=bootstrap, namespace=prefix, replication_factor=1, min_insync_replicas=1)
+        log: Log = KafkaLog(settings, SystemClock())
+    else:
+        log = EmbeddedLog(tmp_path / "log", clock) if kind == "embedded" else SimulatedLog(int(seed), clock)
     yield log
     log.close()
 

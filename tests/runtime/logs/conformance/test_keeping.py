@@ -9,6 +9,7 @@ from runtime.record import Outgoing
 from tests.runtime.logs.words import (
     E0,
     E1,
+    IN_PROCESS,
     O0,
     PLENTY,
     S0,
@@ -23,6 +24,9 @@ from tests.runtime.logs.words import (
     tombstone,
     write,
 )
+
+# Brokers do this by their own clock, as `runtime.logs.kafka.topics` tells them to.
+pytestmark = pytest.mark.parametrize("empty_log", IN_PROCESS, indirect=True)
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

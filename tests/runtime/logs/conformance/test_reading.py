@@ -12,8 +12,10 @@ from tests.runtime.logs.words import (
     E0,
     E1,
     E2,
+    IN_PROCESS,
     O0,
     PLENTY,
+    batches,
     drain,
     read,
     records_of,
@@ -34,13 +36,25 @@ def test_records_come_in_the_order_of_their_commits(log):
     assert offsets == sorted(set(offsets))
 
 
-def test_a_record_comes_back_as_it_was_sent(log, clock):
+def test_a_record_comes_back_as_it_was_sent(log):
     headers = (("tw-seq", b"scheduler-3-17"), ("empty", b""), ("tw-seq", b"again"), ("ü", b"\x00\xff"))
-    log.append([Outgoing("events", 2, b"\x00key\xff", b"\x00value\xff", headers)])
+    appended_at = log.append([Outgoing("events", 2, b"\x00key\xff", b"\x00value\xff", headers)]).appended_at
     (record,) = records_of(log, E2)
     assert (record.topic, record.partition, record.offset) == ("events", 2, 0)
     assert (record.key, record.value, record.headers) == (b"\x00key\xff", b"\x00value\xff", headers)
-    assert record.appended_at == clock.instant
+    assert record.appended_at == appended_at
+
+
+@pytest.mark.parametrize("empty_log", IN_PROCESS, indirect=True)
+def test_a_record_has_the_time_of_the_clock(log, clock):
+    log.append(to(E0, "a"))
+    assert records_of(log, E0)[0].appended_at == clock.instant
+
+
+@pytest.mark.parametrize("empty_log", IN_PROCESS, indirect=True)
+def test_a_log_in_this_process_delivers_at_once_what_is_there(log):
+    log.append(to(E0, "a"))
+    assert texts(log.open_reader({E0: 0}).poll(records_max=10, bytes_max=PLENTY, timeout=0)) == ["a"]
 
 
 @pytest.mark.parametrize("key", [None, b"", b"k"])
@@ -59,31 +73,23 @@ def test_a_value_of_a_mebibyte_survives(log):
 
 def test_a_poll_returns_no_more_records_than_it_may(log):
     log.append(to(E0, *"abcdefgh"))
-    reader = log.open_reader({E0: 0})
-    batches = []
-    while batch := reader.poll(records_max=3, bytes_max=PLENTY, timeout=0):
-        batches.append("".join(texts(batch)))
-    assert max(map(len, batches)) <= 3
-    assert "".join(batches) == "abcdefgh"
+    portions = batches(log.open_reader({E0: 0}), {E0: log.end_offset(E0)}, records_max=3)
+    read = ["".join(texts(portion)) for portion in portions]
+    assert max(map(len, read)) <= 3
+    assert "".join(read) == "abcdefgh"
 
 
 def test_a_poll_returns_no_more_bytes_than_it_may(log):
     log.append(to(E0, *["x" * 100] * 10))
-    reader = log.open_reader({E0: 0})
-    batches = []
-    while batch := reader.poll(records_max=100, bytes_max=250, timeout=0):
-        batches.append(len(batch))
-    assert max(batches) <= 2
-    assert sum(batches) == 10
+    lengths = list(map(len, batches(log.open_reader({E0: 0}), {E0: log.end_offset(E0)}, bytes_max=250)))
+    assert max(lengths) <= 2
+    assert sum(lengths) == 10
 
 
 def test_one_record_is_delivered_however_large_it_is(log):
     log.append([*to(E0, "small"), *to(E0, "x" * 1000), *to(E0, "small again")])
-    reader = log.open_reader({E0: 0})
-    lengths = []
-    while batch := reader.poll(records_max=10, bytes_max=100, timeout=0):
-        lengths += [len(text(record)) for record in batch]
-    assert lengths == [5, 1000, 11]
+    portions = batches(log.open_reader({E0: 0}), {E0: log.end_offset(E0)}, bytes_max=100)
+    assert [len(text(record)) for portion in portions for record in portion] == [5, 1000, 11]
 
 
 def test_a_reader_starts_where_it_is_told(log):
@@ -103,17 +109,19 @@ def test_a_reader_reads_each_of_its_partitions_in_order(log):
 def test_a_busy_partition_does_not_starve_the_others(log):
     log.append([*to(E0, *["busy"] * 500), *to(E1, *["quiet"] * 3), *to(O0, *["quiet"] * 3)])
     reader = log.open_reader({E0: 0, E1: 0, O0: 0})
-    # Each poll serves everybody or, where it is too small for that, in turn: 6 of them find 6 quiet records.
-    seen = [text(record) for _ in range(60) for record in reader.poll(records_max=6, bytes_max=PLENTY, timeout=0)]
+    ends = {partition: log.end_offset(partition) for partition in (E0, E1, O0)}
+    seen = [text(record) for portion in batches(reader, ends, records_max=6) for record in portion]
+    # Each poll serves everybody or, where it is too small for that, in turn: some polls find the 6 quiet records.
     assert seen.count("quiet") == 6
-    assert seen.count("busy") > 0
+    assert seen[:360].count("quiet") == 6
 
 
 def test_large_records_of_a_quiet_partition_do_not_starve_beside_a_busy_one(log):
     log.append([*to(E0, *["busy"] * 500), *to(E1, "q" * 1000)])
     reader = log.open_reader({E0: 0, E1: 0})
-    seen = [text(record) for _ in range(60) for record in reader.poll(records_max=4, bytes_max=100, timeout=0)]
-    assert "q" * 1000 in seen
+    ends = {partition: log.end_offset(partition) for partition in (E0, E1)}
+    seen = [text(record) for portion in batches(reader, ends, records_max=4, bytes_max=100) for record in portion]
+    assert "q" * 1000 in seen[:240]
 
 
 def test_an_assigned_partition_is_read_from_the_given_offset_and_an_unassigned_one_no_more(log):
@@ -139,7 +147,7 @@ def test_a_position_beyond_the_end_belongs_to_another_log(log):
     log.append(to(E0, "a"))
     reader = log.open_reader({E0: log.end_offset(E0) + 1})
     with pytest.raises(OffsetOutOfRange, match="events-0"):
-        reader.poll(records_max=10, bytes_max=PLENTY, timeout=0)
+        reader.poll(records_max=10, bytes_max=PLENTY, timeout=DEADLINE)
 
 
 def test_a_reader_of_a_missing_partition_leaves_nothing_half_assigned(log):

@@ -8,7 +8,7 @@ import pytest
 from runtime.log import LogError, UnknownTopic
 from runtime.record import TopicPartition
 from schemas.topics import Cleanup
-from tests.runtime.logs.words import E0, EVENTS, OTHERS, SPECS, STATE, read, to, write
+from tests.runtime.logs.words import E0, EVENTS, OTHERS, SPECS, STATE, drain, read, texts, to, write
 
 
 def test_a_created_topic_has_its_partitions_and_its_line_of_the_table(log):
@@ -76,9 +76,12 @@ def test_the_end_lies_behind_the_last_committed_record(log):
     assert log.end_offset(E0) == last + 1
 
 
-def test_a_reader_that_has_read_everything_stands_at_the_end(log):
-    write(log.open_producer("writer", group="group"), *to(E0, "a", "b"))
-    reader = log.open_reader({E0: 0})
-    while reader.poll(records_max=1, bytes_max=1000, timeout=0):
-        pass
-    assert reader.position(E0) == log.end_offset(E0)
+def test_a_reader_reaches_the_end_also_behind_what_was_aborted(log):
+    producer = log.open_producer("writer", group="group")
+    write(producer, *to(E0, "a", "b"))
+    producer.begin()
+    producer.send(to(E0, "dropped"))
+    producer.abort()
+    reader, end = log.open_reader({E0: 0}), log.end_offset(E0)
+    assert texts(drain(reader, {E0: end})) == ["a", "b"]
+    assert reader.position(E0) >= end

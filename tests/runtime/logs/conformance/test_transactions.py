@@ -4,9 +4,9 @@ from threading import Thread
 
 import pytest
 
-from runtime.log import Fenced, LogError
+from runtime.log import Fenced, Log, LogError
 from runtime.record import Record, TopicPartition
-from tests.runtime.logs.words import E0, E1, E2, O0, PLENTY, S0, read, records_of, texts, to, write
+from tests.runtime.logs.words import E0, E1, E2, IN_PROCESS, O0, PLENTY, S0, read, records_of, texts, to, write
 
 
 def test_nothing_is_seen_of_a_transaction_before_its_commit(log):
@@ -17,7 +17,7 @@ def test_nothing_is_seen_of_a_transaction_before_its_commit(log):
     producer.flush()
     producer.send(to(O0, "b"))
     assert reader.poll(records_max=10, bytes_max=PLENTY, timeout=0) == []
-    assert (log.end_offset(E0), log.end_offset(O0)) == (0, 0)
+    assert (reader.position(E0), reader.position(O0)) == (0, 0)
 
 
 def test_a_commit_shows_all_records_in_all_partitions_and_says_where_they_stand(log):
@@ -34,7 +34,16 @@ def test_a_commit_shows_all_records_in_all_partitions_and_says_where_they_stand(
     ]  # fmt: skip
 
 
-def test_a_receipt_names_the_latest_append_time(log, clock):
+def test_a_receipt_names_the_latest_append_time(log):
+    producer = log.open_producer("writer", group="group")
+    producer.begin()
+    producer.send([*to(E0, "a"), *to(E1, "b")])
+    latest = producer.commit({}).appended_at
+    assert latest == max(record.appended_at for partition in (E0, E1) for record in records_of(log, partition))
+
+
+@pytest.mark.parametrize("empty_log", IN_PROCESS, indirect=True)
+def test_a_receipt_has_the_time_of_the_clock(log, clock):
     producer = log.open_producer("writer", group="group")
     producer.begin()
     producer.send(to(E0, "a"))
@@ -107,7 +116,22 @@ def test_a_successor_fences_the_open_transaction_of_its_predecessor(log):
     assert log.committed("group", [O0]) == {}
 
 
-def test_whatever_a_fenced_producer_tries_next_raises(log):
+def test_a_fenced_producer_cannot_commit_what_it_begins_and_its_end_is_final(log):
+    old, open_ = log.open_producer("writer", group="group"), log.open_producer("writer", group="group")
+    open_.begin()
+    log.open_producer("writer", group="group")
+    with pytest.raises(Fenced, match="writer"):
+        write(old, *to(E0, "late"))
+    with pytest.raises(Fenced, match="writer"):
+        open_.commit({E1: 7})
+    with pytest.raises(Fenced, match="writer"):
+        old.begin()
+    assert read(log, E0) == []
+    assert log.committed("group", [E1]) == {}
+
+
+@pytest.mark.parametrize("empty_log", IN_PROCESS, indirect=True)
+def test_in_this_process_whatever_a_fenced_producer_tries_next_raises(log):
     old, open_ = log.open_producer("writer", group="group"), log.open_producer("writer", group="group")
     open_.begin()
     log.open_producer("writer", group="group")
@@ -140,7 +164,24 @@ def test_appends_from_many_threads_are_all_there_each_in_the_order_of_its_thread
         assert [value for value in seen if value.startswith(name)] == [f"{name}{number}" for number in range(25)]
 
 
-def test_transactions_of_many_threads_do_not_mix_and_readers_see_them_whole(log):
+def test_transactions_of_many_threads_are_seen_whole_each_in_the_order_of_its_thread(log):
+    seen = transactions_of_many_threads(log)
+    for name in "abcd":
+        there, elsewhere = ([text for text in texts(seen[partition]) if text[0] == name] for partition in (E0, E1))
+        assert elsewhere == [f"{name}{number}" for number in range(25)]
+        assert there == [text for text in elsewhere for _ in range(2)]
+
+
+@pytest.mark.parametrize("empty_log", IN_PROCESS, indirect=True)
+def test_in_this_process_transactions_stand_one_behind_the_other_in_all_partitions(log):
+    seen = transactions_of_many_threads(log)
+    assert texts(seen[E0])[0::2] == texts(seen[E0])[1::2]
+    assert texts(seen[E0])[0::2] == texts(seen[E1])
+
+
+def transactions_of_many_threads(log: Log) -> dict[TopicPartition, list[Record]]:
+    """What a reader sees of four threads with 25 transactions each: two records in one partition, one in another."""
+
     def transact(name):
         producer = log.open_producer(name, group=name)
         for number in range(25):
@@ -156,10 +197,10 @@ def test_transactions_of_many_threads_do_not_mix_and_readers_see_them_whole(log)
             seen[TopicPartition(record.topic, record.partition)].append(record)
     for thread in threads:
         thread.join()
-    assert texts(seen[E0])[0::2] == texts(seen[E0])[1::2]
-    assert texts(seen[E0])[0::2] == texts(seen[E1])
+    return seen
 
 
+@pytest.mark.parametrize("empty_log", IN_PROCESS, indirect=True)
 def test_append_times_never_decrease_even_when_the_clock_goes_back(log, clock):
     before = clock.instant
     log.append(to(E0, "a"))
