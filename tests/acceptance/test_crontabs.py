@@ -36,7 +36,7 @@ STEP = timedelta(minutes=30)
 LAYOUT = topics.Layout(schedule=1, shard=1)
 # The audit is to see every run of the month, so none goes by age.
 RETENTION = topics.Retention(history=timedelta(days=60), runs=timedelta(days=60))
-# Both zones together take a minute and a half of one core; a busy machine takes its time.
+# Both zones together take about a minute and a half of one core, and a gigabyte; a busy machine takes longer.
 pytestmark = pytest.mark.timeout(600)
 
 
