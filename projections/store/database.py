@@ -47,7 +47,7 @@ def dialect_of(url: str) -> Dialect:
     """Who speaks to the database at `url`; ValueError for a URL of none."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise ValueError("is no URL of a database, as postgresql://user@host/database is one") from None
     known = _DIALECTS.get(parsed.get_backend_name())
     if known is None:

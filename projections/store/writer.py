@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, select
+from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.exc import DBAPIError
 
 from projections.batch import PROJECTIONS
@@ -100,7 +100,7 @@ class Writer:
             self._move(connection, old, new)
             for table, rows in changes.items():
                 upsert = self._dialect.upsert(tables.PROJECTED[table], once=_ONCE[table])
-                write(connection, upsert, list(rows.values()))
+                write(connection, upsert, rows)
             self._database.settle(connection)
 
     def _move(self, connection: Connection, old: Positions, new: Positions) -> None:
@@ -108,7 +108,7 @@ class Writer:
         stood = {TopicPartition(row["topic"], row["partition"]): row["next_offset"] for row in found}
         others = [str(tuple(place)) for place in new if stood.get(place) != old.get(place)]
         if others:
-            raise Overtaken(f"another writer has moved {', '.join(others)}")
+            raise Overtaken(f"another writer has moved {', '.join(others[:3])}")
         moved = [
             {"topic": place.topic, "partition": place.partition, "next_offset": offset}
             for place, offset in new.items()
@@ -117,16 +117,16 @@ class Writer:
         if moved:
             self._dialect.upsert(tables.POSITIONS, once=False).run(connection, moved)
 
-    def _one_by_one(self, connection: Connection, upsert: Upsert, rows: list[Row]) -> None:
+    def _one_by_one(self, connection: Connection, upsert: Upsert, rows: Mapping[Key, Row]) -> None:
         """A row that the database cannot keep costs itself, and is named in the log."""
-        for row in rows:
+        for key, row in rows.items():
             try:
                 with connection.begin_nested():
                     upsert.run(connection, [row])
             except DBAPIError as error:
                 if not self._dialect.refuses(error):
                     raise
-                _log.error("projection.unstorable: %.500s: %s", row, error.orig)
+                _log.error("projection.unstorable: %.200s: %s", key, error.orig)
 
     def _remember(self, table: str, rows: Mapping[Key, Row]) -> None:
         if _ONCE[table]:
@@ -163,15 +163,10 @@ def _trim_runs(connection: Connection, before: datetime, rows_max: int) -> int:
         .order_by(runs.c.created_at)
         .limit(rows_max)
     )
-    gone = 0
-    for tenant, schedule, run_id in connection.execute(old).all():
-        for table in (tables.RUNS, tables.ATTEMPTS):
-            where = (table.c.tenant == tenant, table.c.run_id == run_id)
-            gone += connection.execute(delete(table).where(*where)).rowcount
-        story = tables.STORY
-        told = (story.c.tenant == tenant, story.c.schedule == schedule, story.c.run_id == run_id)
-        gone += connection.execute(delete(story).where(*told)).rowcount
-    return gone
+    found = [row._asdict() for row in connection.execute(old)]
+    gone = _delete(connection, tables.RUNS, found, ("tenant", "run_id"))
+    gone += _delete(connection, tables.ATTEMPTS, found, ("tenant", "run_id"))
+    return gone + _delete(connection, tables.STORY, found, ("tenant", "schedule", "run_id"))
 
 
 def _other_old_rows(
@@ -189,22 +184,24 @@ def _other_old_rows(
 
 
 def _delete_some(connection: Connection, table: Table, old: ColumnElement[bool], rows_max: int) -> int:
-    keys = connection.execute(select(*table.primary_key).where(old).limit(rows_max)).all()
-    for key in keys:
-        connection.execute(delete(table).where(*_is(table, tuple(key))))
-    return len(keys)
+    keys = connection.execute(select(*table.primary_key).where(old).limit(rows_max))
+    return _delete(connection, table, [key._asdict() for key in keys], [key.name for key in table.primary_key])
 
 
-def _is(table: Table, key: Key) -> list[ColumnElement[bool]]:
-    return [column == value for column, value in zip(table.primary_key, key, strict=True)]
+def _delete(connection: Connection, table: Table, found: Sequence[Row], by: Sequence[str]) -> int:
+    """The rows that are equal to one of those found by some columns, in one call of the driver; how many went."""
+    if not found:
+        return 0
+    statement = delete(table).where(*(table.c[name] == bindparam(f"old_{name}") for name in by))
+    return connection.execute(statement, [{f"old_{name}": row[name] for name in by} for row in found]).rowcount
 
 
 def _key_of(table: Table, row: Row) -> Key:
     return tuple(row[column.name] for column in table.primary_key)
 
 
-_Write = Callable[["Connection", "Upsert", list["Row"]], None]
+_Write = Callable[["Connection", "Upsert", Mapping["Key", "Row"]], None]
 
 
-def _together(connection: Connection, upsert: Upsert, rows: list[Row]) -> None:
-    upsert.run(connection, rows)
+def _together(connection: Connection, upsert: Upsert, rows: Mapping[Key, Row]) -> None:
+    upsert.run(connection, list(rows.values()))

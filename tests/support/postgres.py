@@ -22,7 +22,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import LiteralString
 
 import psycopg
 import pytest
@@ -78,6 +77,10 @@ class LocalServer:
     def stop(self) -> None:
         """End it at once: connections break, nothing is flushed."""
         self._call("pg_ctl", "stop", "--wait", "--timeout", SECONDS, "--mode=immediate", "--pgdata", str(self._data))
+
+    def new(self, name: str) -> str:
+        """The URL of a new database."""
+        return _new_database(self.url, name)
 
     def remove(self) -> None:
         """Leave nothing of it."""
@@ -209,29 +212,36 @@ def watch(folder: Path, server: LocalServer, pipe: int) -> None:
 # --- databases ----------------------------------------------------------------------------------------------------
 
 
+def _new_database(server: str, name: str) -> str:
+    """One with nothing in it; its text is UTF-8 whatever the server's own is."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'")
+        connection.execute(statement.format(sql.Identifier(name)))
+    return re.sub(r"(://[^/]*/)[^?]*", rf"\g<1>{name}", server, count=1)
+
+
 class Databases:
     """Empty databases on a server, all of whose names begin alike. Made once, and emptied for the next test."""
 
     def __init__(self, server: str, name: str) -> None:
         self._server = server
         self._name = f"{re.sub(r'[^a-z0-9]', '_', name.lower())[:40]}_{os.getpid()}"
-        self._made: list[str] = []
+        self._made: dict[str, str] = {}  # name → URL
         self._taken = 0
 
     def new(self) -> str:
         """The URL of one with nothing in it."""
         if self._taken == len(self._made):
-            self._made.append(f"{self._name}_{self._taken}")
-            self._execute("postgres", "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", self._made[-1])
+            name = f"{self._name}_{self._taken}"
+            self._made[name] = _new_database(self._server, name)
         self._taken += 1
-        return self._url(self._made[self._taken - 1])
+        return list(self._made.values())[self._taken - 1]
 
     def empty(self) -> None:
         """Let the next test have those that were taken."""
-        while self._taken:
-            self._taken -= 1
-            name = self._made[self._taken]
-            with psycopg.connect(self._url(name), autocommit=True) as connection:
+        taken, self._taken = list(self._made.values())[: self._taken], 0
+        for url in taken:
+            with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -242,15 +252,9 @@ class Databases:
 
     def drop(self) -> None:
         """Every one of them."""
-        for name in self._made:
-            self._execute("postgres", "DROP DATABASE {} WITH (FORCE)", name)
-
-    def _execute(self, database: str, statement: LiteralString, name: str) -> None:
-        with psycopg.connect(self._url(database), autocommit=True) as connection:
-            connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
-
-    def _url(self, database: str) -> str:
-        return re.sub(r"(://[^/]*/)[^?]*", rf"\g<1>{database}", self._server, count=1)
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            for name in self._made:
+                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 if __name__ == "__main__":

@@ -54,8 +54,9 @@ class Postgresql:
 
     def open(self, layout: int) -> Engine:
         engine = create_engine(
-            self._url, connect_args=_CONNECT, pool_pre_ping=True, json_serializer=_dump, json_deserializer=orjson.loads
-        )
+            self._url, connect_args=_CONNECT, pool_pre_ping=True, hide_parameters=True, json_serializer=_dump,
+            json_deserializer=orjson.loads,
+        )  # fmt: skip
         event.listen(engine, "connect", lambda connection, _: _prepare(connection, layout))
         return engine
 
@@ -114,6 +115,7 @@ def _prepare(connection: Any, layout: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SET search_path TO {_SCHEMA.format(layout)}")
         cursor.execute(f"SET statement_timeout TO '{_STATEMENT}'")
+        cursor.execute("SET synchronous_commit TO off")  # a crash may take the last batches; the log still has them
         cursor.execute(f"SELECT pg_advisory_lock_shared({_CONNECTED}, {layout})")
     connection.autocommit = False
 

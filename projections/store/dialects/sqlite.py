@@ -63,7 +63,9 @@ class Sqlite:
 
     def open(self, layout: int) -> Engine:
         url = self._url.set(database=str(self._file(layout)))
-        engine = create_engine(url, json_serializer=_dump_text, json_deserializer=orjson.loads)
+        engine = create_engine(
+            url, hide_parameters=True, json_serializer=_dump_text, json_deserializer=orjson.loads
+        )  # fmt: skip
         event.listen(engine, "connect", _tune)
         return engine
 
