@@ -2,11 +2,12 @@
 
     from tidewheel import Client, RunContext, Worker
 
-A `Worker` runs registered tasks for a queue; it needs nothing but HTTP to the server. A `Client` puts schedules and
-jobs and asks what became of their runs. The command `tidewheel` does both from a terminal.
+A `Worker` runs registered tasks for a queue; it needs nothing but HTTP to the server, or else Kafka itself. A `Client`
+puts schedules and jobs and asks what became of their runs. The command `tidewheel` does both from a terminal.
 
     worker.py      the public worker: tasks, signals, embedding
-      session.py     its conversation with the server: long poll, prompt reports, fencing, drain
+      session.py     its conversation with the queue's owner: prompt reports, post, fencing, drain
+      transports/    the ways to the owner: through the server's API, or through Kafka
       holdings.py    what it holds and has yet to say, without I/O
       attempts.py    tasks under way, in the loop and in threads
     client.py      the HTTP API as methods
@@ -16,9 +17,10 @@ jobs and asks what became of their runs. The command `tidewheel` does both from 
 A worker that dies loses nothing but time: its leases end on the server and its runs are handed out again, saying so.
 """
 
+from tidewheel.brokers import Kafka
 from tidewheel.client import ALL_TENANTS, Client
 from tidewheel.context import DataInterval, RunContext
-from tidewheel.errors import PayloadMisfit, RunCancelled, TidewheelError, Unreachable, WorkerReplaced
+from tidewheel.errors import KafkaUnusable, PayloadMisfit, RunCancelled, TidewheelError, Unreachable, WorkerReplaced
 from tidewheel.wire import Fault
 from tidewheel.worker import Worker
 
@@ -27,6 +29,8 @@ __all__ = [
     "Client",
     "DataInterval",
     "Fault",
+    "Kafka",
+    "KafkaUnusable",
     "PayloadMisfit",
     "RunCancelled",
     "RunContext",

@@ -54,6 +54,18 @@ class JobSnapshot(TypedDict):
     version: NotRequired[int]
 
 
+class LeaseNotice(TypedDict):
+    """Tells a worker that leases ended (`ended`: drop them) or should stop (`cancelled`: ask the task)."""
+
+    cancelled: NotRequired[list[str]]
+    ended: NotRequired[list[str]]
+    ended_by: NotRequired[str]
+    inbox: int
+    incarnation: str
+    incarnation_ended: NotRequired[bool]
+    queue: str
+
+
 class RetryPolicy(TypedDict):
     """When a failed attempt is tried again."""
 

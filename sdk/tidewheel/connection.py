@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -61,28 +61,3 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
     except ValueError:
         problem = None
     return problem if isinstance(problem, dict) else {"title": f"{response.status_code} {response.reason_phrase}"}
-
-
-class WorkerConnection:
-    """The worker's way to the server: whole reports, on two connections at most."""
-
-    def __init__(self, url: str | None, token: str | None, queue: str) -> None:
-        self.url = server_url(url)
-        self._path = f"{self.url}/v1/queues/{quote(queue, safe='')}/workers:report"
-        self._client = httpx.AsyncClient(
-            headers={**headers(token), "Content-Type": "application/json"},
-            limits=httpx.Limits(max_connections=2, max_keepalive_connections=2),
-            trust_env=not is_here(self.url),
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),  # The caller bounds each call as a whole.
-        )
-
-    async def report(self, body: bytes) -> Any:
-        """The server's answer to a report, as JSON."""
-        try:
-            return read(await self._client.post(self._path, content=body))
-        except httpx.TransportError as error:
-            raise Unreachable(f"{self.url} cannot be reached: {str(error) or type(error).__name__}") from error
-
-    async def close(self) -> None:
-        """Give the connections back."""
-        await self._client.aclose()

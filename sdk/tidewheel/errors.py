@@ -32,6 +32,10 @@ class Unreachable(TidewheelError):
     """No answer, or one that says to come back later: the same request may be made again."""
 
 
+class KafkaUnusable(TidewheelError):
+    """Kafka cannot be spoken to with what is installed or set here; the text says what to change."""
+
+
 class WorkerReplaced(TidewheelError):
     """Another process took this worker's name. It has the leases now, so this one must not come back."""
 

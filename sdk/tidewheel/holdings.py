@@ -30,6 +30,7 @@ class Report:
     `renews` says whether it certainly reaches the owner of the leases: a repeated claim may be answered on the way.
     """
 
+    incarnation: str
     number: int
     body: bytes
     sent_at: float
@@ -54,6 +55,7 @@ class Holdings:
     tasks: tuple[str, ...]
     now: float
     incarnation: str = field(default_factory=lambda: secrets.token_hex(8))
+    answered: bool = True  # Hand-outs come in answers to reports, and those may overtake one another.
     read_up_to: int = -1
     acknowledged_at: float = field(init=False)
     sent_at: float = field(init=False)
@@ -82,7 +84,7 @@ class Holdings:
         return tuple(self._held)
 
     def take(self, number: int, handouts: Iterable[HandOut], now: float) -> list[HandOut]:
-        """Hold what the answer to report `number` brought; returns those that are new."""
+        """Hold what the answer to report `number` brought (0: none did); returns those that are new."""
         fresh: list[HandOut] = []
         for handout in handouts:
             if handout.incarnation == self.incarnation and self._is_new(handout.offset):
@@ -251,7 +253,8 @@ class Holdings:
         extra: bytes = b"",
     ) -> Report:
         self._number += 1
-        self._outstanding.add(self._number)
+        if self.answered:
+            self._outstanding.add(self._number)
         head = {
             "worker": self.worker,
             "incarnation": self.incarnation,
@@ -267,5 +270,6 @@ class Holdings:
         body = b'%b,"finished":[%b]%b}' % (jsontext.dumps(head)[:-1], b",".join(finished.values()), extra)
         renews = not extra
         return Report(
-            number=self._number, body=body, sent_at=now, renews=renews, started=started, finished=tuple(finished)
-        )
+            incarnation=self.incarnation, number=self._number, body=body, sent_at=now, renews=renews, started=started,
+            finished=tuple(finished),
+        )  # fmt: skip

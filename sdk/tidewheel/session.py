@@ -1,8 +1,9 @@
-"""A worker's conversation with the server, from the first report to the last.
+"""A worker's conversation with the owner of its queue, from the first report to the last.
 
-Two calls at most are under way: a long poll that brings hand-outs, and prompt reports of what started and finished.
-A prompt report is sent as soon as the one before was answered and carries all that gathered meanwhile, so a quiet
-worker reports each run at once and a busy one many runs a call. Both bring leases, cancels and ended leases.
+Prompt reports tell what started and finished. One is sent as soon as the one before was acknowledged and carries all
+that gathered meanwhile, so a quiet worker reports each run at once and a busy one many runs a call. Beside them post
+is waited for: hand-outs, cancels, ended leases. Where the transport has an inbox it comes by itself, and else in the
+answers, those to prompt reports and those to a long poll that is always under way.
 
 If the process dies, its leases end on the server and its runs are handed out again. If the server cannot be reached,
 outcomes are kept and repeated; two thirds of a lease without an acknowledgement and all work is dropped, because
@@ -16,19 +17,19 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import time
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from tidewheel import wire
 from tidewheel.attempts import Attempts
-from tidewheel.connection import WorkerConnection
+from tidewheel.clock import boottime
 from tidewheel.errors import TidewheelError, Unreachable, WorkerReplaced
 from tidewheel.holdings import Holdings, Report
 from tidewheel.tasks import Task
+from tidewheel.transports import Inbox, InboxLost, Transport
 from tidewheel.wire import Answer, HandOut
 
 _LOG = logging.getLogger("tidewheel.worker")
@@ -44,16 +45,11 @@ OWN_MAX = 100  # incarnations remembered: a late answer may still name an older 
 LAST_WORD_SECONDS = 5.0  # for the reports at the end of a drain; what is not told by then is found out by the server
 
 
-def boottime() -> float:
-    """Seconds that go on counting while the machine sleeps, as leases do."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
-
-
 class Session:
     """One worker's work on one queue. `start`, then `wait` for its end; `drain` brings it about."""
 
-    def __init__(self, connection: WorkerConnection, tasks: Mapping[str, Task], *, name: str, slots: int) -> None:
-        self._connection = connection
+    def __init__(self, transport: Transport, tasks: Mapping[str, Task], *, name: str, slots: int) -> None:
+        self._transport = transport
         self._name = name
         self._task_names = tuple(sorted(tasks))
         self._attempts = Attempts(tasks, slots, self._attempt_ended)
@@ -67,12 +63,14 @@ class Session:
         self._draining = self._ending = self._down = False
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reporter: asyncio.Task[None] | None = None
-        self._claimer: asyncio.Task[None] | None = None
+        self._receiver: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to report and to claim."""
+        """Begin to report and to receive."""
+        if self._transport.inbox is not None:
+            self._wake.set()  # Nothing is handed out before the first report; else the first long poll is one.
         self._reporter = self._watched(self._report_for_ever())
-        self._claimer = self._watched(self._claim_for_ever())
+        self._receiver = self._watched(self._receive_for_ever())
 
     async def wait(self) -> None:
         """Until the session is over; raises what ended it, if it was not a drain."""
@@ -91,8 +89,8 @@ class Session:
         await self._idle_within(STOP_SECONDS)
         for lease in self._attempts.abandon("interrupted"):
             _LOG.warning("lease %s was interrupted and its task still runs", lease)
-        if self._claimer is not None:
-            self._claimer.cancel()
+        if self._receiver is not None:
+            self._receiver.cancel()
         self._ending = True
         self._wake.set()
         with contextlib.suppress(TimeoutError, TidewheelError):
@@ -104,7 +102,7 @@ class Session:
         """How many tasks are under way."""
         return self._attempts.slots - self._attempts.free
 
-    # --- the two calls ---
+    # --- what is said ---
 
     async def _report_for_ever(self) -> None:
         retrying = self._retrying()
@@ -120,17 +118,61 @@ class Session:
             self._fence("no report was acknowledged for too long")
         async with self._saying:
             holdings = next((former for former in self._former if former.has_news), self._holdings)
-            slots = self._attempts.free if holdings is self._holdings else 0
+            slots = await self._slots_of(holdings)
             report = holdings.news(slots=slots, draining=self._draining, now=boottime())
             patience = max(0.0, min(CALL_SECONDS, self._holdings.fenced_at() - boottime()))
             await self._send(holdings, report, patience)
             if not any(former.owes_leave for former in self._former):
                 self._introduced.set()
 
-    async def _claim_for_ever(self) -> None:
+    async def _slots_of(self, holdings: Holdings) -> int:
+        """How many runs it would take now; its post, if it comes by itself, can be received from here on."""
+        if holdings is not self._holdings:
+            return 0
+        inbox = self._transport.inbox
+        if inbox is None:
+            return self._attempts.free
+        with self._noting():
+            await inbox.open(holdings.incarnation)
+        return self._attempts.free if inbox.is_current and holdings is self._holdings else 0
+
+    async def _send(self, holdings: Holdings, report: Report, patience: float, *, waited: float = 0.0) -> Answer:
+        try:
+            with self._noting(patience):
+                async with asyncio.timeout(patience):
+                    answer = await self._transport.report(report)
+            holdings.acknowledge(report)
+            self._note_up()
+            if holdings is self._holdings:
+                self._absorb(holdings, report.number, answer, late_by=boottime() - report.sent_at - waited)
+            return answer
+        except Unreachable:
+            raise
+        except TidewheelError as refusal:
+            self._note_refusal(holdings, report, refusal)
+            raise
+        finally:
+            holdings.end(report)
+
+    # --- what is received ---
+
+    async def _receive_for_ever(self) -> None:
+        inbox = self._transport.inbox
         retrying = self._retrying()
         while True:
-            await retrying(self._claim_once, secrets.token_hex(8))
+            if inbox is None:
+                await retrying(self._claim_once, secrets.token_hex(8))
+            else:
+                await self._listen_once(inbox)
+
+    async def _listen_once(self, inbox: Inbox) -> None:
+        try:
+            post = await inbox.receive()
+        except InboxLost as lost:
+            self._fence(str(lost))
+            return
+        if post.incarnation == self._holdings.incarnation:
+            self._absorb(self._holdings, 0, post.answer, late_by=boottime() - post.current_at)
 
     async def _claim_once(self, claim_id: str) -> None:
         await self._introduced.wait()
@@ -148,31 +190,7 @@ class Session:
         if answer == Answer() and boottime() - report.sent_at < EMPTY_SECONDS:
             await asyncio.sleep(EMPTY_SECONDS)
 
-    async def _send(self, holdings: Holdings, report: Report, patience: float, *, waited: float = 0.0) -> Answer:
-        try:
-            async with asyncio.timeout(patience):
-                answer = _read(await self._connection.report(report.body))
-            holdings.acknowledge(report)
-            self._note_up()
-            if holdings is self._holdings:
-                self._absorb(holdings, report, answer, late_by=boottime() - report.sent_at - waited)
-            return answer
-        except TimeoutError as error:
-            unreachable = Unreachable(f"{self._connection.url} did not answer within {patience:.1f} s")
-            self._note_down(unreachable)
-            raise unreachable from error
-        except Unreachable as error:
-            self._note_down(error)
-            raise
-        except TidewheelError as refusal:
-            self._note_refusal(holdings, report, refusal)
-            raise
-        finally:
-            holdings.end(report)
-
-    # --- what an answer brings ---
-
-    def _absorb(self, holdings: Holdings, report: Report, answer: Answer, *, late_by: float) -> None:
+    def _absorb(self, holdings: Holdings, number: int, answer: Answer, *, late_by: float) -> None:
         if answer.incarnation_ended:
             self._incarnation_ended(answer.ended_by)
             return
@@ -184,7 +202,7 @@ class Session:
             self._attempts.stop(lease, None)
         for lease in answer.cancelled:
             self._attempts.stop(lease, "cancelled")
-        for handout in holdings.take(report.number, answer.leases, boottime()):
+        for handout in holdings.take(number, answer.leases, boottime()):
             self._begin(holdings, handout, late_by)
 
     def _begin(self, holdings: Holdings, handout: HandOut, late_by: float) -> None:
@@ -224,12 +242,13 @@ class Session:
         self._wake.set()
         self._holdings = self._new_incarnation()
         self._own.append(self._holdings.incarnation)
-        if self._claimer is not None and not self._ending:
-            self._claimer.cancel()
-            self._claimer = self._watched(self._claim_for_ever())
+        if self._receiver is not None and not self._ending:
+            self._receiver.cancel()
+            self._receiver = self._watched(self._receive_for_ever())
 
     def _new_incarnation(self) -> Holdings:
-        return Holdings(worker=self._name, tasks=self._task_names, now=boottime())
+        answered = self._transport.inbox is None
+        return Holdings(worker=self._name, tasks=self._task_names, now=boottime(), answered=answered)
 
     @property
     def _has_news(self) -> bool:
@@ -283,14 +302,27 @@ class Session:
             self._over.set_exception(error)
 
     async def _close(self) -> None:
-        calls = [task for task in (self._reporter, self._claimer) if task is not None]
+        calls = [task for task in (self._reporter, self._receiver) if task is not None]
         for task in calls:
             task.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         self._attempts.close()
-        await self._connection.close()
+        await self._transport.close()
 
     # --- what the operator hears ---
+
+    @contextlib.contextmanager
+    def _noting(self, patience: float = 0.0) -> Iterator[None]:
+        """Tell the operator once that the other side is away; patience that came to an end is such a case."""
+        try:
+            yield
+        except TimeoutError as error:
+            unreachable = Unreachable(f"{self._transport.place} did not answer within {patience:.1f} s")
+            self._note_down(unreachable)
+            raise unreachable from error
+        except Unreachable as error:
+            self._note_down(error)
+            raise
 
     def _note_down(self, error: Unreachable) -> None:
         if not self._down:
@@ -299,19 +331,12 @@ class Session:
 
     def _note_up(self) -> None:
         if self._down:
-            _LOG.info("%s answers again", self._connection.url)
+            _LOG.info("%s answers again", self._transport.place)
         self._down = False
 
     def _note_refusal(self, holdings: Holdings, report: Report, refusal: TidewheelError) -> None:
         said = "; ".join([str(refusal), *map(str, refusal.faults)])
-        _LOG.error("%s refused a report (%s): %s", self._connection.url, refusal.status, said)
+        _LOG.error("%s refused a report (%s): %s", self._transport.place, refusal.status, said)
         lease = holdings.refuse(report, said) if report.finished else None
         if lease is not None:
             _LOG.error("the outcome of lease %s was refused; it is reported as failed instead", lease)
-
-
-def _read(data: object) -> Answer:
-    try:
-        return Answer.read(data)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise TidewheelError(f"the server's answer cannot be understood ({error!r}): is it a newer version?") from error

@@ -29,7 +29,8 @@ def main() -> None:
     threading.Thread(target=_end_with_holder, daemon=True).start()
     try:
         worker = load_worker(options.target)
-        worker.configure(queue=options.queue, slots=options.slots, grace_seconds=GRACE_SECONDS)
+        url = os.environ.get("TIDEWHEEL_URL")  # A parent that says where it is wants to be spoken to, over HTTP.
+        worker.configure(queue=options.queue, slots=options.slots, url=url, grace_seconds=GRACE_SECONDS)
         worker.run()
     except (CannotLoad, ValueError) as error:
         sys.exit(str(error))

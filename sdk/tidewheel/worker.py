@@ -15,15 +15,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tidewheel import tasks
-from tidewheel.connection import WorkerConnection
-from tidewheel.errors import WorkerReplaced
+from tidewheel.brokers import Kafka
+from tidewheel.errors import KafkaUnusable, WorkerReplaced
 from tidewheel.session import Session
+from tidewheel.transports import Transport
+from tidewheel.transports.http import HttpTransport
 
 _LOG = logging.getLogger("tidewheel.worker")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 F = TypeVar("F", bound=Callable[..., object])
 
-SLOTS_MAX = 1000  # Every report lists every lease held.
+SLOTS_MAX = 1000  # Every report lists every lease held,
+TASKS_MAX = 1000  # and every task.
 ONE_SIGNAL_SECONDS = 0.5  # One Ctrl-C may arrive twice: from the terminal, and from whoever started this process.
 
 
@@ -38,8 +41,11 @@ class Worker:
         worker.run()
 
     `slots` is how many tasks run at once. `name` should be given only where one process at a time has it: a second
-    one of the same name takes over the leases, and the first one ends. `url` and `token` default to TIDEWHEEL_URL and
-    TIDEWHEEL_TOKEN.
+    one of the same name takes over the leases, and the first one ends.
+
+    It speaks HTTP to the server at `url`, with `token` (TIDEWHEEL_URL, TIDEWHEEL_TOKEN), or directly to the brokers of
+    `kafka`: a `Kafka`, or `host:port` by commas with what else the environment says of it. Where neither is given,
+    TIDEWHEEL_BOOTSTRAP chooses Kafka.
     """
 
     def __init__(
@@ -47,13 +53,17 @@ class Worker:
         queue: str = "default",
         *,
         url: str | None = None,
+        kafka: Kafka | str | None = None,
         slots: int = 10,
         name: str | None = None,
         token: str | None = None,
         grace_seconds: float = 30.0,
     ) -> None:
+        if url is not None and kafka is not None:
+            raise ValueError("a worker speaks HTTP to `url` or directly to `kafka`, not both")
         self.queue = _checked("queue", queue)
         self.url = url
+        self.kafka = kafka
         self.slots = _checked_slots(slots)
         self.name = _default_name() if name is None else _checked("worker", name)
         self.grace_seconds = grace_seconds
@@ -73,6 +83,8 @@ class Worker:
         def register(function: F) -> F:
             if name in self._tasks:
                 raise ValueError(f"task {name!r} is registered twice")
+            if len(self._tasks) >= TASKS_MAX:
+                raise ValueError(f"a worker has at most {TASKS_MAX} tasks: each report names them all")
             self._tasks[name] = tasks.register(name, function, isolate=isolate)
             return function
 
@@ -84,12 +96,17 @@ class Worker:
         queue: str | None = None,
         slots: int | None = None,
         url: str | None = None,
+        kafka: Kafka | str | None = None,
         grace_seconds: float | None = None,
     ) -> None:
-        """Settle what the one who starts the worker knows better than the module that defines it."""
+        """Settle what the one who starts the worker knows better than the module that defines it.
+
+        A `url` has it speak HTTP and brokers have it speak to them, whatever it would do otherwise.
+        """
         self.queue = self.queue if queue is None else _checked("queue", queue)
         self.slots = self.slots if slots is None else _checked_slots(slots)
-        self.url = self.url if url is None else url
+        if url is not None or kafka is not None:
+            self.url, self.kafka = url, kafka
         self.grace_seconds = self.grace_seconds if grace_seconds is None else grace_seconds
 
     @property
@@ -102,12 +119,13 @@ class Worker:
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, then drain: take nothing new, finish what is held within `grace_seconds`.
 
-        A second signal ends the process at once. Exits with a message when another process takes this worker's name.
+        A second signal ends the process at once. Exits with a message when another process takes this worker's name,
+        or when it is to speak to Kafka and cannot.
         """
         try:
             asyncio.run(self._run())
-        except WorkerReplaced as replaced:
-            raise SystemExit(str(replaced)) from replaced
+        except (KafkaUnusable, WorkerReplaced) as error:
+            raise SystemExit(str(error)) from error
 
     async def _run(self) -> None:
         await self.start()
@@ -136,12 +154,12 @@ class Worker:
             raise ValueError("a worker needs at least one task: register one with @worker.task(name)")
         if self._session is not None:
             raise RuntimeError("this worker has been started already")
-        connection = WorkerConnection(self.url, self._token, self.queue)
-        self._session = Session(connection, self._tasks, name=self.name, slots=self.slots)
+        transport = self._transport()
+        self._session = Session(transport, self._tasks, name=self.name, slots=self.slots)
         self._session.start()
         _LOG.info(
             "worker %s serves queue %s of %s with %d slots: %s",
-            self.name, self.queue, connection.url, self.slots, ", ".join(self.task_names),
+            self.name, self.queue, transport.place, self.slots, ", ".join(self.task_names),
         )  # fmt: skip
 
     @property
@@ -168,10 +186,25 @@ class Worker:
         self.drain()
         await self.wait()
 
+    def _transport(self) -> Transport:
+        kafka = self.kafka
+        if not isinstance(kafka, Kafka):
+            kafka = None if self.url is not None else Kafka.of_environment(os.environ, kafka or "")
+        return HttpTransport(self.url, self._token, self.queue) if kafka is None else _directly(kafka, self.queue)
+
     def _started(self) -> Session:
         if self._session is None:
             raise RuntimeError("this worker has not been started")
         return self._session
+
+
+def _directly(kafka: Kafka, queue: str) -> Transport:
+    try:
+        from tidewheel.transports.kafka import KafkaTransport  # noqa: PLC0415 -- its client is an extra
+    except ImportError as error:
+        message = f"a worker that speaks to Kafka needs its client: pip install 'tidewheel[kafka]' ({error})"
+        raise KafkaUnusable(message) from error
+    return KafkaTransport(kafka, queue)
 
 
 def _default_name() -> str:

@@ -1,0 +1,96 @@
+"""The records between workers and the owner of a queue, and where they stand. Pure.
+
+`attempts` takes a worker's reports, `dispatch.<queue>` brings its post. Which partition follows from names.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from tidewheel import jsontext
+from tidewheel.holdings import Report
+from tidewheel.wire import Answer, HandOut
+
+if TYPE_CHECKING:
+    from tidewheel import _wire
+
+ATTEMPTS = "tidewheel.attempts"
+INBOXES = 8  # partitions of each dispatch topic: several workers share one
+SHARD = 0  # This version's queues have one.
+
+_REPORT = "tidewheel.worker.report.v1"
+_HAND_OUT = "tidewheel.run.handed_out.v1"
+_NOTICE = "tidewheel.lease.notice.v1"
+_WORD = Struct("<I")
+
+
+def dispatch(queue: str) -> str:
+    """The topic whose partitions are the inboxes of a queue's workers."""
+    return f"tidewheel.dispatch.{queue}"
+
+
+def inbox_of(incarnation: str) -> int:
+    """The inbox that an incarnation reads."""
+    return partition_of(incarnation, INBOXES)
+
+
+def shard_of(queue: str, shards: int) -> int:
+    """The partition of `attempts` that the queue's owner reads, of so many."""
+    return (partition_of(queue, shards) + SHARD) % shards
+
+
+def report(report: Report, queue: str, now: datetime) -> bytes:
+    """A report as the owner reads it: a CloudEvent. Its body is put in as it is."""
+    opening = {
+        "specversion": "1.0",
+        "type": _REPORT,
+        "source": "tidewheel/worker",
+        "time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "datacontenttype": "application/json",
+        "subject": report.incarnation,
+        "id": f"{report.incarnation}.{report.number}",
+    }
+    address = {"queue": queue, "shard": SHARD, "inbox": inbox_of(report.incarnation)}
+    return b'%b,"data":%b,%b}' % (jsontext.dumps(opening)[:-1], jsontext.dumps(address)[:-1], report.body[1:])
+
+
+def post(value: bytes) -> Answer | None:
+    """What a record of an inbox says to its worker; None for what this version has no use for.
+
+    KeyError or ValueError when it is not what this version understands.
+    """
+    event = jsontext.loads(value)
+    if event["type"] == _HAND_OUT:
+        return Answer(leases=(HandOut.read(event["data"]),))
+    return _notice(event["data"]) if event["type"] == _NOTICE else None
+
+
+def _notice(data: _wire.LeaseNotice) -> Answer:
+    return Answer(
+        cancelled=tuple(data.get("cancelled") or ()),
+        lost=tuple(data.get("ended") or ()),
+        incarnation_ended=bool(data.get("incarnation_ended")),
+        ended_by=data.get("ended_by") or "",
+    )
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """The partition that Java's default partitioner gives a key."""
+    return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
+
+
+def murmur2(data: bytes) -> int:
+    """MurmurHash2 of 32 bits with the seed of Apache Kafka's Java producer, 0x9747B28C."""
+    factor, mask = 0x5BD1E995, 0xFFFFFFFF
+    hashed = 0x9747B28C ^ len(data)
+    whole = len(data) - len(data) % 4
+    for (word,) in _WORD.iter_unpack(data[:whole]):
+        mixed = word * factor & mask
+        mixed = (mixed ^ mixed >> 24) * factor & mask
+        hashed = hashed * factor & mask ^ mixed
+    if whole < len(data):
+        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * factor & mask
+    hashed = (hashed ^ hashed >> 13) * factor & mask
+    return hashed ^ hashed >> 15
