@@ -19,7 +19,6 @@ class Arrivals:
         self.size = 0
         self._waiting: dict[TopicPartition, Waiting] = {}
         self._positions: dict[TopicPartition, int] = {}
-        self._turn = 0
 
     def positions(self) -> Mapping[TopicPartition, int]:
         """The next position to deliver from, of each partition that is read."""
@@ -57,18 +56,22 @@ class Arrivals:
             self._pass_over(partition)
 
     def take(self, records_max: int, bytes_max: int) -> list[Record]:
-        """The next records: a fair share of each partition, and what some leave for those that have more."""
+        """The next records: a fair share of each partition, and what some leave for those that have more.
+
+        Who was served last comes last.
+        """
         ready = [partition for partition, waiting in self._waiting.items() if waiting]
         if not ready:
             return []
-        self._turn += 1
-        first = self._turn % len(ready)
         taken: list[Record] = []
         left = bytes_max
         for share in (len(ready), 1):
-            for partition in ready[first:] + ready[:first]:
+            for partition in ready:
                 room = min(max(1, records_max // share), records_max - len(taken))
                 left -= self._take(partition, taken, room, min(bytes_max // share, left))
+        for served in dict.fromkeys(record[:2] for record in taken):
+            partition = TopicPartition(*served)
+            self._waiting[partition] = self._waiting.pop(partition)
         return taken
 
     def _take(self, partition: TopicPartition, taken: list[Record], room: int, bytes_left: int) -> int:

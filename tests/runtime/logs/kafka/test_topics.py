@@ -1,0 +1,74 @@
+"""How topics are made, and how what the brokers say of them is read back."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from runtime.logs.kafka.settings import KafkaSettings
+from runtime.logs.kafka.topics import described, topic_config
+from schemas.topics import Cleanup, Family, Retention, TopicSpec, changelog_topic, topic_table
+from tests.runtime.logs.words import EVENTS, STATE
+
+SETTINGS = KafkaSettings(bootstrap="127.0.0.1:9092")
+
+
+def test_a_topic_that_is_trimmed_keeps_its_retention_and_closes_segments_often_enough_for_it():
+    assert topic_config(replace(EVENTS, retention=timedelta(days=3)), SETTINGS) == {
+        "cleanup.policy": "delete",
+        "message.timestamp.type": "LogAppendTime",
+        "max.message.bytes": "2097152",
+        "min.insync.replicas": "2",
+        "unclean.leader.election.enable": "false",
+        "retention.ms": "259200000",
+        "retention.bytes": "-1",
+        "segment.ms": "32400000",
+    }
+
+
+@pytest.mark.parametrize(
+    ("retention", "segment_ms"),
+    [(timedelta(hours=1), "600000"), (timedelta(days=1), "10800000"), (timedelta(days=30), "86400000")],
+)
+def test_a_segment_is_an_eighth_of_the_retention_between_ten_minutes_and_a_day(retention, segment_ms):
+    assert topic_config(replace(EVENTS, retention=retention), SETTINGS)["segment.ms"] == segment_ms
+
+
+def test_a_changelog_keeps_superseded_records_for_an_hour_and_tombstones_for_a_day():
+    config = topic_config(replace(STATE, internal=True), SETTINGS)
+    assert config["cleanup.policy"] == "compact"
+    assert config["min.compaction.lag.ms"] == "3600000"
+    assert config["delete.retention.ms"] == "86400000"
+    assert "retention.ms" not in config
+
+
+def test_other_compacted_topics_may_be_compacted_at_once():
+    assert topic_config(STATE, SETTINGS)["min.compaction.lag.ms"] == "0"
+
+
+def test_copies_are_as_set():
+    config = topic_config(EVENTS, replace(SETTINGS, replication_factor=5, min_insync_replicas=3))
+    assert config["min.insync.replicas"] == "3"
+
+
+def test_the_changelogs_of_the_table_are_the_internal_compacted_topics():
+    lagging = {
+        spec.name
+        for spec in topic_table(Retention())
+        if topic_config(spec, SETTINGS).get("min.compaction.lag.ms") == "3600000"
+    }
+    assert lagging == {changelog_topic("scheduler"), changelog_topic("dispatcher")}
+
+
+@pytest.mark.parametrize("spec", topic_table(Retention()), ids=lambda spec: spec.name)
+def test_a_topic_is_read_back_as_it_was_made(spec):
+    config = {"retention.ms": "604800000"} | topic_config(spec, SETTINGS)
+    assert described(spec.name, config, spec) == spec
+
+
+def test_a_topic_of_others_is_described_by_what_the_brokers_say():
+    config = {"cleanup.policy": "delete", "retention.ms": "60000", "message.timestamp.type": "CreateTime"}
+    assert described("theirs", config, None) == TopicSpec(
+        name="theirs", key="", family=Family.ONE, cleanup=Cleanup.DELETE, retention=timedelta(minutes=1),
+        log_append_time=False,
+    )  # fmt: skip
