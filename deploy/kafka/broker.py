@@ -18,6 +18,7 @@ import contextlib
 import fcntl
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -30,7 +31,7 @@ import threading
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ STOP_SECONDS = 10  # A node that lost its quorum would wait for it longer; its d
 # KAFKA_OPTS, as Kafka's own scripts know it, overrules: -XX:TieredStopAtLevel=4 brings back full speed for benchmarks.
 JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError")
 LOOK_SECONDS = 1  # How soon the starter notices that a node has died.
+SAYS_LITTLE = re.compile(r"\S+ INFO |\s+(at|\.\.\.) ")  # Of a broker's log: what went well, and the way to a failure.
 WORDS_MAX = 15  # Lines of a failed start: a terminal shows them with room to spare.
 
 
@@ -81,6 +83,9 @@ class Node:
     def start(self) -> None:
         """Start the process; `is_ready` tells when it serves."""
         assert not self.is_running, f"node {self.number} runs already"
+        for port in (self.port, self.port + CONTROLLER_PORT_DISTANCE):
+            if not is_free(port):
+                raise Unavailable(f"port {port} is taken: stop who listens there, or choose another port")
         command = java("kafka.Kafka", str(self._settings), log=self._log)
         with self._output.open("wb") as output:
             # A session of its own: Ctrl-C is for the starter, which ends its nodes in order.
@@ -142,7 +147,7 @@ class Node:
     def _last_words(self) -> str:
         files = [path for path in (self._log, self._output) if path.exists()]
         lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-        return "\n".join([line for line in lines if not line.startswith("\tat ")][-WORDS_MAX:])
+        return "\n".join([line for line in lines if not SAYS_LITTLE.match(line)][-WORDS_MAX:])
 
     @property
     def _settings(self) -> Path:
@@ -169,6 +174,7 @@ class Cluster:
         self.nodes = [Node(1 + index, first + index, self.data / f"node-{1 + index}") for index in range(brokers)]
         self.bootstrap = ",".join(node.address for node in self.nodes)
         self._settings = dict(settings or {})
+        self._claimed: TextIO | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -181,6 +187,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start every node that does not run, and return when all of them serve."""
+        self._claim()
         try:
             for node in self.nodes:
                 if not node.is_running:
@@ -211,12 +218,27 @@ class Cluster:
         deadline = time.monotonic() + STOP_SECONDS
         for node in self.nodes:
             node.wait_stopped(deadline)
+        if self._claimed is not None:
+            self._claimed.close()
+            self._claimed = None
+
+    def _claim(self) -> None:
+        """Hold the folder's lock until the end: nobody else rewrites the settings of nodes that run."""
+        if self._claimed is not None:
+            return
+        self.data.mkdir(parents=True, exist_ok=True)
+        lock = (self.data / "lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise Unavailable(f"{self.data} is that of a cluster which runs already: choose another folder") from None
+        self._claimed = lock
 
     def _id(self) -> str:
         """One for all nodes and for ever; by it a client can tell that it talks to another cluster than before."""
         path = self.data / "cluster.id"
         if not path.exists():
-            self.data.mkdir(parents=True, exist_ok=True)
             path.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="), encoding="utf-8")
         return path.read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from deploy.kafka.broker import Cluster, brokers_known_to
+from deploy.kafka.broker import Cluster, Unavailable, brokers_known_to
 from tests.support.kafka import shared
 from tests.support.waiting import eventually
 
@@ -22,6 +22,8 @@ STARTER = Path(__file__).parents[2] / "deploy" / "kafka" / "broker.py"
 TEMPLATE = STARTER.with_name("server.properties")
 SECONDS = 60  # A deadline, not a measure.
 TOPIC = "notes"
+
+pytestmark = pytest.mark.timeout(300)  # A guard: three brokers on two cores that others use too take their time.
 
 
 # --- what it says when something is missing -----------------------------------------------------------------------
@@ -40,6 +42,18 @@ def test_with_a_java_that_is_too_old_it_says_so(tmp_path):
     assert done.stderr.startswith("Kafka needs Java 17 or newer, and this one is older")
 
 
+def test_where_somebody_listens_already_it_says_which_port_is_taken(tmp_path, own_broker):
+    taken = str(own_broker.nodes[0].port)
+    done = start_to_end(tmp_path, dict(os.environ), "--port", taken)
+    assert done.returncode == 1
+    assert done.stderr == f"port {taken} is taken: stop who listens there, or choose another port\n"
+
+
+def test_a_folder_is_that_of_one_cluster_at_a_time(own_broker):
+    with pytest.raises(Unavailable, match="is that of a cluster which runs already: choose another folder"):
+        Cluster(own_broker.data).start()
+
+
 def test_without_maven_and_without_jars_it_says_how_to_get_either(tmp_path):
     program(tmp_path / "java", "exit 0")
     done = start_to_end(tmp_path, {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")})
@@ -48,6 +62,13 @@ def test_without_maven_and_without_jars_it_says_how_to_get_either(tmp_path):
         "Kafka's jars are fetched with Maven and there is none: install it (Debian: maven), "
         "or set KAFKA_LIBS to the libs folder of a Kafka that you have\n"
     )
+
+
+def test_a_test_that_needs_a_broker_fails_where_there_can_be_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(pytest.fail.Exception, match="Kafka needs Java 17 or newer and there is none"), shared(tmp_path):
+        pass
 
 
 # --- its jars -----------------------------------------------------------------------------------------------------
@@ -140,8 +161,8 @@ def test_all_who_test_share_a_broker_that_ends_with_the_last_of_them(tmp_path):
 # --- a person at the terminal -------------------------------------------------------------------------------------
 
 
-def start_to_end(folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(STARTER), "--data", str(folder / "data"), "--port", "0"]
+def start_to_end(folder: Path, environment: dict[str, str], *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(STARTER), "--data", str(folder / "data"), "--port", "0", *options]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
