@@ -139,8 +139,9 @@ def parts_of(roles: Iterable[RoleService]) -> Iterator[Service]:
 
 def unready(services: Iterable[Service]) -> Mapping[str, str]:
     """What does not work, and why."""
+    problems = {service: service.failure or getattr(service, "problem", None) for service in services}
     return {
-        service.name: str(service.failure or getattr(service, "problem", None) or "starting")
-        for service in services
-        if service.failure is not None or not service.ready(0)
+        service.name: str(problem or "starting")
+        for service, problem in problems.items()
+        if problem is not None or not service.ready(0)
     }
