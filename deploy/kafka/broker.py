@@ -44,7 +44,7 @@ CONTROLLER_PORT_DISTANCE = 100  # A controller listens so far above its broker.
 # Below the range from which the system gives out ports for outgoing connections: between choosing a port and listening
 # on it a JVM starts, and meanwhile nobody is given a port from here by chance.
 FREE_PORTS = range(20_000, 32_000)
-START_SECONDS = 60  # Three JVMs on two busy cores; an idle machine needs four.
+START_SECONDS = 90  # Three JVMs took 30 on two cores that others kept busy.
 STOP_SECONDS = 10  # A node that lost its quorum would wait for it longer; its data is safe without a farewell.
 # The quick compiler alone: a node is up with half the work, and tests are over before the other would pay.
 # KAFKA_OPTS, as Kafka's own scripts know it, overrules: -XX:TieredStopAtLevel=4 brings back full speed for benchmarks.
@@ -81,7 +81,7 @@ class Node:
             _run(java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(self._settings)))
 
     def start(self) -> None:
-        """Start the process; `is_ready` tells when it serves."""
+        """Start the process; `is_ready` tells when it serves. It ends with the calling thread."""
         assert not self.is_running, f"node {self.number} runs already"
         for port in (self.port, self.port + CONTROLLER_PORT_DISTANCE):
             if not is_free(port):
@@ -186,7 +186,7 @@ class Cluster:
         self.stop()
 
     def start(self) -> None:
-        """Start every node that does not run, and return when all of them serve."""
+        """Start every node that does not run, and return when all of them serve; they end with the calling thread."""
         self._claim()
         try:
             for node in self.nodes:
