@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 
 from projections import batch
+from projections.projector import Limits, Projector
 from projections.store.database import Database, dialect_of
 from projections.store.reader import ALL, Reader, RunFilter
 from projections.store.writer import Writer
+from runtime.clock import SystemClock
+from runtime.logs.simulated import SimulatedLog
 from runtime.record import Record, TopicPartition
 from schemas import topics
-from tests.projections.histories import created
+from tests.projections import histories
+from tests.projections.histories import created, records
 from tests.projections.memory import as_read
+from tests.projections.test_convergence import contents
+from tests.projections.test_projector import SECONDS, some_runs
 
 PLACE = TopicPartition(topics.RUN_EVENTS, 0)
 SOURCE = {"cluster": "one"}
@@ -120,6 +126,33 @@ def test_a_node_of_the_old_version_goes_on_with_its_own_rows_meanwhile(old, vers
     new.follow(HISTORY[:4])
     old.follow(HISTORY[4:5])
     assert (old.shown(), new.shown()) == (5, 4)
+
+
+def test_a_rebuild_beside_the_live_rows_takes_their_place_while_events_come(version):
+    log = SimulatedLog(7, SystemClock())
+    histories.create_topics(log)
+    versions = version(1), version(2)
+    live, rebuilding = (
+        Projector(log=log, model=each.writer, now=SystemClock().now, limits=Limits(records=7)) for each in versions
+    )
+    live.start()
+    log.append(records(some_runs(0, 40)))
+    assert live.wait_until(log.end_offsets(live.inputs()), SECONDS)
+    rebuilding.start()
+    for number in range(40, 60):
+        log.append(records(some_runs(number, 1)))
+        assert versions[1].shown() >= 40
+    ends = log.end_offsets(live.inputs())
+    assert live.wait_until(ends, SECONDS)
+    assert rebuilding.wait_until(ends, SECONDS)
+    assert contents(versions[1].database) == contents(versions[0].database)
+    for projector in (live, rebuilding):
+        assert projector.stop(SECONDS)
+    versions[0].database.dispose()
+    versions[1].retire()
+    assert versions[1].database.dialect.layouts() == [2]
+    assert versions[1].shown() == 60
+    log.close()
 
 
 def test_rows_that_todays_questions_cannot_be_asked_of_are_not_shown(old, version):

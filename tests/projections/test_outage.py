@@ -25,7 +25,7 @@ from tests.projections.memory import as_read
 from tests.projections.test_convergence import contents
 from tests.projections.test_projector import SECONDS, some_runs
 from tests.projections.test_sharing import rows_of_one
-from tests.support.postgres import LocalServer
+from tests.support.postgres import LocalServer, url_of
 from tests.support.waiting import eventually
 
 SOON = timedelta(milliseconds=20)
@@ -118,3 +118,13 @@ def test_a_row_that_cannot_be_stored_costs_itself_and_is_named(database_of_runs,
     assert writer.positions() == {PLACE: 5}
     assert [record.getMessage()[:25] for record in caplog.records] == ["projection.unstorable: ('"]
     database.dispose()
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused_with_what_to_do(postgresql):
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'")
+        database = open_database(url_of(postgresql, "latin"))
+        with pytest.raises(ValueError, match="the database is encoded in LATIN1; create it with ENCODING 'UTF8'"):
+            database.belong_to({}, anew=False)
+        database.dispose()
+        connection.execute("DROP DATABASE latin")

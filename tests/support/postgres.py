@@ -217,6 +217,11 @@ def _new_database(server: str, name: str) -> str:
     with psycopg.connect(server, autocommit=True) as connection:
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'")
         connection.execute(statement.format(sql.Identifier(name)))
+    return url_of(server, name)
+
+
+def url_of(server: str, name: str) -> str:
+    """The URL of another database on a server."""
     return re.sub(r"(://[^/]*/)[^?]*", rf"\g<1>{name}", server, count=1)
 
 
