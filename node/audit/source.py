@@ -1,4 +1,4 @@
-"""Where an audit reads topics from: a log at hand, a stopped data folder, or a running server over HTTP.
+"""Where an audit reads topics from: Kafka, a stopped data folder, a running server over HTTP, or any log at hand.
 
 A source gives each record's key as text and its value as parsed JSON, in order, up to the end that the partition had
 when it was asked. It never writes.
@@ -16,8 +16,12 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from runtime.log import Log, LogError
+from runtime.clock import SystemClock
+from runtime.log import Log, LogError, Reader, UnknownTopic
 from runtime.logs.embedded import EmbeddedLog
+from runtime.logs.kafka.administration import Administration
+from runtime.logs.kafka.log import KafkaLog
+from runtime.logs.kafka.settings import KafkaSettings
 from runtime.record import Record, TopicPartition
 from schemas.frozen import frozen
 from tidewheel import connection
@@ -26,6 +30,7 @@ from tidewheel.errors import Unreachable
 RECORDS_MAX = 2000  # in one reading: a few megabytes at most
 BYTES_MAX = 8 * 1024 * 1024
 TIMEOUT_SECONDS = 30.0  # of one request; a server that needs longer for a page is in trouble
+QUIET_POLLS_MAX = 60  # of a second each, in the middle of a partition: longer than a cluster needs to find a new leader
 
 
 @frozen
@@ -63,14 +68,18 @@ class AuditSource(Protocol):
 
 
 class LogSource:
-    """Any log of this process."""
+    """Any log of this process. Call from one thread, and read one partition to its end before the next."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._reader: Reader | None = None  # one for all: on Kafka each has connections and threads of its own
 
     def partitions(self, topic: str) -> int:
         """See `AuditSource.partitions`."""
-        return self._log.partitions(topic) if topic in self._log.topics() else 0
+        try:
+            return self._log.partitions(topic)
+        except UnknownTopic:
+            return 0
 
     def begin(self, topic: str, partition: int) -> int:
         """See `AuditSource.begin`."""
@@ -84,15 +93,41 @@ class LogSource:
         """See `AuditSource.entries`."""
         place = TopicPartition(topic, partition)
         end = self._log.end_offset(place)
-        reader = self._log.open_reader({place: start})
+        if start >= end:
+            return
+        if self._reader is None:
+            self._reader = self._log.open_reader({})
+        self._reader.assign({place: start})
         try:
-            while reader.position(place) < end:
-                records = reader.poll(records_max=RECORDS_MAX, bytes_max=BYTES_MAX, timeout=1.0)
-                for record in records:
-                    if record.offset < end:
-                        yield _entry(record)
+            for record in _read(self._reader, place, end):
+                yield _entry(record)
         finally:
-            reader.close()
+            self._reader.unassign([place])
+
+    def close(self) -> None:
+        """Let go of the log."""
+        if self._reader is not None:
+            self._reader.close()
+        self._log.close()
+
+
+def _read(reader: Reader, place: TopicPartition, end: int) -> Iterator[Record]:
+    """The records before `end`; LogError when nothing comes any more."""
+    quiet = 0
+    while reader.position(place) < end:
+        records = reader.poll(records_max=RECORDS_MAX, bytes_max=BYTES_MAX, timeout=1.0)
+        quiet = 0 if records else quiet + 1
+        if quiet > QUIET_POLLS_MAX:
+            raise LogError(f"{place.topic} {place.partition}: nothing comes from {reader.position(place)} on")
+        yield from (record for record in records if record.offset < end)
+
+
+class KafkaSource(LogSource):
+    """A cluster, without any process of ours between; `Away` tells why it cannot be reached."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        Administration(settings).cluster()
+        super().__init__(KafkaLog(settings, SystemClock()))
 
 
 class FolderSource(LogSource):
@@ -100,12 +135,11 @@ class FolderSource(LogSource):
 
     def __init__(self, data: Path) -> None:
         self._held = _hold(data)
-        self._embedded = EmbeddedLog.open_read_only(data / "log")
-        super().__init__(self._embedded)
+        super().__init__(EmbeddedLog.open_read_only(data / "log"))
 
     def close(self) -> None:
         """Let go of the folder."""
-        self._embedded.close()
+        super().close()
         if self._held is not None:
             self._held.close()
 

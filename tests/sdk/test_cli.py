@@ -381,7 +381,7 @@ def test_a_worker_that_cannot_be_had_is_wrong_usage(tidewheel_, target, said):
     "words",
     [
         "backfills list",
-        "admin topics --json",
+        "admin acls --json",
         "schedules skip x --at y",
         "runs rerun x",
         "runs logs x",

@@ -1,0 +1,11 @@
+"""What an operator asks and does apart from running a cluster: `tidewheel admin` and `tidewheel audit`.
+
+    wanted      the topics that settings ask for                          pure
+    drift       topics as they are against topics as they should be       pure
+    command     `admin topics`: make them, compare them, set them right
+    audit       `audit`, over whatever holds the topics; node.audit does the counting
+    reaching    how these commands are told of a cluster, and what they say when it does not answer
+
+Nothing here runs beside the roles, and they need nothing of it: `serve` makes topics that are missing by itself. An
+administrator makes them beforehand where the roles' principals may not, and looks at them when somebody changed them.
+"""

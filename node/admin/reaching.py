@@ -1,0 +1,77 @@
+"""How commands that ask a cluster are told which one, and how they say that it cannot be asked."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from node import settings as configuration
+from node.settings import ClusterSettings
+from runtime.log import LogError
+from runtime.logs.kafka.administration import Administration, Away
+from runtime.logs.kafka.settings import SettingsRefused
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+UNREACHABLE = 3  # contract: exit codes
+
+
+class NobodyThere(click.ClickException):
+    """No broker answers."""
+
+    exit_code = UNREACHABLE
+
+
+def kafka_options(command: F) -> F:
+    """`--config`, `--bootstrap`, `--namespace`."""
+    namespace = click.option("--namespace", help="What stands before all names of topics [none].")
+    bootstrap = click.option("--bootstrap", metavar="HOST:PORT,…", help="Kafka brokers to ask first [127.0.0.1:9092].")
+    config = click.option("--config", type=click.Path(path_type=Path), help="A TOML file of settings.")
+    return config(bootstrap(namespace(command)))
+
+
+def cluster_settings(flags: Mapping[str, Any]) -> ClusterSettings:
+    """Settings of `serve` from `config`, the environment and the other flags; wrong ones are wrong usage."""
+    given = dict(flags)
+    try:
+        return configuration.read_as(ClusterSettings, given.pop("config", None), given)
+    except (configuration.SettingsError, SettingsRefused) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def names_a_cluster(config: Path | None) -> bool:
+    """Whether a file of settings is for processes on Kafka: it sets what only those have."""
+    if config is None or not config.is_file():
+        return False
+    only_theirs = ClusterSettings.model_fields.keys() - configuration.Settings.model_fields.keys()
+    try:
+        return bool(only_theirs & tomllib.loads(config.read_text(encoding="utf-8")).keys())
+    except tomllib.TOMLDecodeError as error:
+        raise click.UsageError(f"config: {config} is not TOML: {error}") from error
+
+
+@contextmanager
+def reached(settings: ClusterSettings) -> Iterator[Administration]:
+    """A cluster to be asked, in which at least one broker answers; what it cannot do becomes an exit code."""
+    with complaining():
+        administration = Administration(settings.log)
+        administration.cluster()
+        yield administration
+
+
+@contextmanager
+def complaining() -> Iterator[None]:
+    """What a log refuses, in words and with the right exit code."""
+    try:
+        yield
+    except Away as error:
+        raise NobodyThere(str(error)) from error
+    except SettingsRefused as error:
+        raise click.UsageError(str(error)) from error
+    except LogError as error:
+        raise click.ClickException(str(error)) from error

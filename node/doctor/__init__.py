@@ -1,0 +1,17 @@
+"""`tidewheel doctor`: what could be wrong with a machine, a folder, a server and a cluster, each with its remedy.
+
+    finding     one thing looked at: ok, worth a note, or wrong
+    machine     versions, time zone data, the data folder, the server
+    brokers     what is known of a cluster → findings                         pure
+    cluster     asks the brokers, and hands what they say to `brokers`
+    command     the command
+
+Nothing is changed and nothing written, so it may be run at any time, and beside anything.
+"""
+
+from __future__ import annotations
+
+from node.doctor.finding import Finding, Verdict
+from node.doctor.machine import examine
+
+__all__ = ["Finding", "Verdict", "examine"]

@@ -1,0 +1,75 @@
+"""Asks the brokers. Who may not be asked, or does not answer, is a finding too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from node.admin import drift, wanted
+from node.doctor import brokers
+from node.doctor.finding import Finding, note, ok, wrong
+from node.settings import ClusterSettings
+from runtime.log import LogError
+from runtime.logs.kafka import administration
+from runtime.logs.kafka.administration import Administration, Broker, Cluster, FoundTopic
+
+BROKERS_MAX = 50  # asked one by one; a cluster of more than that has a doctor of its own
+
+
+def examine(settings: ClusterSettings, now: datetime) -> Iterator[Finding]:
+    """Everything that can be asked of a cluster."""
+    yield ok(administration.versions())
+    try:
+        asked = Administration(settings.log)
+        cluster = asked.cluster()
+    except LogError as error:
+        yield wrong(str(error), "bootstrap, and the `kafka` settings for how to be let in")
+        return
+    yield ok(f"cluster {cluster.name} answers at {settings.bootstrap}")
+    yield brokers.enough_brokers(len(cluster.brokers), settings.log)
+    yield from _brokers(asked, cluster, settings)
+    yield from _topics(asked, settings, now)
+
+
+def _brokers(asked: Administration, cluster: Cluster, settings: ClusterSettings) -> Iterator[Finding]:
+    """Each at the address that it advertises, which is where clients will go; what they have in common, once."""
+    said: set[Finding] = set()
+    for broker in cluster.brokers[:BROKERS_MAX]:
+        try:
+            config = asked.broker_config(broker)
+        except LogError as error:
+            yield _silent(broker, error)
+            continue
+        yield ok(f"broker {broker.number} answers at {broker.address}")
+        for finding in (brokers.generation(config), *brokers.broker_settings(config, settings.log)):
+            if finding not in said:
+                said.add(finding)
+                yield finding
+
+
+def _silent(broker: Broker, error: LogError) -> Finding:
+    if "AUTHORIZATION" in str(error):
+        return note(
+            f"broker {broker.number} ({broker.address}) does not tell its settings: {error}",
+            "ask as a principal that may DescribeConfigs of the cluster",
+        )
+    return wrong(
+        f"broker {broker.number} does not answer at {broker.address}: {error}",
+        "it is down, or advertises an address that cannot be reached from here (advertised.listeners)",
+    )
+
+
+def _topics(asked: Administration, settings: ClusterSettings, now: datetime) -> Iterator[Finding]:
+    try:
+        found = asked.topics()
+        ours = wanted.wanted(settings, wanted.queues_in(found))
+        there: list[FoundTopic] = [found[topic.name] for topic in ours if topic.name in found]
+        own = asked.brokers_own()
+        newest = asked.newest(there)
+    except LogError as error:
+        yield note(f"the topics cannot be looked at: {error}", "ask as a principal that may DescribeConfigs of them")
+        return
+    yield from brokers.drifted(drift.compare(ours, found), len(ours))
+    yield from brokers.health((*there, *own.values()))
+    yield from brokers.brokers_own(own, settings.log)
+    yield brokers.clocks(newest, now)
