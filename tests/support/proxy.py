@@ -18,7 +18,7 @@ from threading import Event, Thread
 
 SECONDS = 20.0  # A deadline for what takes a moment.
 
-PRODUCE, FETCH, METADATA, END_TXN = 0, 1, 3, 26
+PRODUCE, FETCH, METADATA, JOIN_GROUP, HEARTBEAT, END_TXN = 0, 1, 3, 11, 12, 26
 
 
 class Fate(StrEnum):
@@ -31,10 +31,11 @@ class Fate(StrEnum):
 
 @dataclass
 class Rule:
-    """The next request of a kind meets this fate, once."""
+    """The next request of a kind meets this fate, once; or each one does."""
 
     key: int
     fate: Fate
+    lasting: bool = False
     met: Event = field(default_factory=Event)
     sent: Event = field(default_factory=Event)
     send: Callable[[], None] = lambda: None
@@ -60,6 +61,12 @@ class Proxy:
     def next(self, key: int, fate: Fate) -> Rule:
         """What becomes of the next request of a kind."""
         rule = Rule(key, fate)
+        self._rules.append(rule)
+        return rule
+
+    def every(self, key: int, fate: Fate) -> Rule:
+        """What becomes of all requests of a kind from now on."""
+        rule = Rule(key, fate, lasting=True)
         self._rules.append(rule)
         return rule
 
@@ -98,9 +105,7 @@ class Proxy:
     async def _end(self) -> None:
         assert self._server is not None
         self._server.close()
-        self._cut()
-        for task in self._tasks:
-            task.cancel()
+        self._cut()  # Who reads from a closed connection comes to its end.
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _cut(self) -> None:
@@ -137,7 +142,8 @@ class Proxy:
         if rule is None:
             up_writer.write(frame)
             return False
-        self._rules.remove(rule)
+        if not rule.lasting:
+            self._rules.remove(rule)
         match rule.fate:
             case Fate.HOLD:
                 rule.send = partial(_send, rule, frame, up_writer)

@@ -19,6 +19,9 @@ from runtime.logs.kafka.errors import RAISED, TAKEN_OVER, error_of, translated
 from runtime.logs.kafka.settings import KafkaSettings, member_config
 from runtime.logs.kafka.topics import Topics
 
+# A consumer that is beyond help says only that it is; what happened stands in its words.
+FINAL = frozenset({*TAKEN_OVER, KafkaError._FATAL})  # noqa: SLF001 -- its public name
+
 Places = list[confluent_kafka.TopicPartition]
 
 
@@ -35,9 +38,9 @@ class KafkaMember:
         self._owner = owner
         self._claimed = claimed
         self._claims: dict[int, Claim] = {}
-        self._error: LogError | None = None
         self._closed = False
-        config = member_config(settings, group, name) | {"error_cb": self._heard}
+        self._gone = False  # whether we are no member any more: the client takes leave as if we were
+        config = member_config(settings, group, name) | {"error_cb": lambda _error: None}
         self._consumer = Consumer(config, logger=logger)
         self._consumer.subscribe(
             [settings.namespace + topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -52,17 +55,22 @@ class KafkaMember:
         except RAISED as exception:
             raise self._translated(error_of(exception)) from exception
         error = None if message is None else message.error()
-        if error is not None and error.code() in TAKEN_OVER:
-            raise self._translated(error)
-        if self._error is not None:
-            raise self._error
+        if error is not None and (error.fatal() or error.code() in FINAL):
+            told = self._translated(error)
+            self._gone = True
+            for claim in self._claims.values():
+                claim.end(str(told))
+            raise told
 
     def close(self) -> None:
         """See `Member.close`."""
         if not self._closed:
             self._closed = True
             self._consumer.close()
-            self._end(list(self._claims), "we have left the group")
+            left = sorted(self._claims)
+            self._end(left, "we are no member any more")
+            if left:  # A client that is beyond help gives nothing back.
+                self._owner.lost(left)
 
     # --- what the client calls ------------------------------------------------------------------------------------
 
@@ -83,6 +91,9 @@ class KafkaMember:
 
     def _revoked(self, consumer: Consumer, places: Places) -> None:
         """The group waits for us: the owner may still commit what it has in hand, and then they are given away."""
+        if self._gone:
+            self._lost(consumer, places)
+            return
         self._capture(consumer)
         partitions = [place.partition for place in places]
         self._owner.revoked(partitions)
@@ -95,10 +106,6 @@ class KafkaMember:
         self._end(partitions, "the group has given it to others")
         self._owner.lost(partitions)
         consumer.incremental_unassign(places)
-
-    def _heard(self, error: KafkaError) -> None:
-        if error.code() in TAKEN_OVER or error.fatal():
-            self._error = self._translated(error)
 
     # --- the claims -----------------------------------------------------------------------------------------------
 
@@ -113,4 +120,6 @@ class KafkaMember:
 
     def _translated(self, error: KafkaError) -> LogError:
         told = translated(error, f"member {self._name} of group {self._group}")
-        return Fenced(f"{told}; another process has this name") if isinstance(told, Fenced) else told
+        if isinstance(told, Fenced) or "fenced by other consumer" in error.str():
+            return Fenced(f"{told}; another process has this name")
+        return told
