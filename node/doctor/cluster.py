@@ -19,6 +19,11 @@ BROKERS_MAX = 50  # asked one by one; a cluster of more than that has a doctor o
 def examine(settings: ClusterSettings, now: datetime) -> Iterator[Finding]:
     """Everything that can be asked of a cluster."""
     yield ok(administration.versions())
+    if not settings.read_model:
+        yield note(
+            "the read model is SQLite: right for a cluster of one node, as each node would hold its own part only",
+            "read_model = \"postgresql://user@host/database\", the same on all nodes",
+        )
     try:
         asked = Administration(settings.log)
         cluster = asked.cluster()
