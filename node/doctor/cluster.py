@@ -22,7 +22,7 @@ def examine(settings: ClusterSettings, now: datetime) -> Iterator[Finding]:
     if not settings.read_model:
         yield note(
             "the read model is SQLite: right for a cluster of one node, as each node would hold its own part only",
-            "read_model = \"postgresql://user@host/database\", the same on all nodes",
+            'read_model = "postgresql://user@host/database", the same on all nodes',
         )
     try:
         asked = Administration(settings.log)
