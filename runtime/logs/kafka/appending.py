@@ -13,7 +13,7 @@ from confluent_kafka import Message, Producer
 
 from runtime.lifecycle import Running, ThreadService
 from runtime.log import LogError
-from runtime.logs.kafka.errors import RAISED, Remedy, error_of, remedy, translated
+from runtime.logs.kafka.errors import RAISED, error_of, translated
 from runtime.logs.kafka.producing import Deliveries, discard
 from runtime.logs.kafka.settings import KafkaSettings, appender_config
 from runtime.logs.producing import Commit
@@ -50,6 +50,7 @@ class Appender:
         self._logger = logger
         self._lock = Lock()
         self._client: Producer | None = None
+        self._failed: list[Producer] = []  # to be let go by the one thread that takes reports
         self._thread = ThreadService("kafka-append", self._serve)
 
     def append(self, records: Sequence[Outgoing]) -> Commit:
@@ -61,7 +62,7 @@ class Appender:
             raise LogError("append: no answer from the brokers; the records may be there or not")
         error = batch.deliveries.error
         if error is not None:
-            if remedy(error) is Remedy.CLOSE and error.fatal():
+            if error.fatal():
                 self._replace(client)
             raise translated(error, "append")
         places = [(self._settings.namespace + record.topic, record.partition) for record in records]
@@ -70,9 +71,11 @@ class Appender:
     def close(self) -> None:
         """What is on its way may arrive or not, as when a process ends."""
         self._thread.stop(WAIT_SECONDS)
-        client = self._client
-        if client is not None:
-            self._replace(client)
+        with self._lock:
+            left, self._client, self._failed = [*self._failed, self._client], None, []
+        for client in left:
+            if client is not None:
+                discard(client)
 
     def _started(self) -> Producer:
         with self._lock:
@@ -86,7 +89,7 @@ class Appender:
         with self._lock:
             if self._client is client:
                 self._client = None
-        discard(client)
+                self._failed.append(client)
 
     def _produce(self, client: Producer, record: Outgoing, batch: Batch) -> None:
         deadline = time.monotonic() + WAIT_SECONDS
@@ -111,6 +114,8 @@ class Appender:
         running.ready()
         while not running.stopping.is_set():
             client = self._client
+            while self._failed:
+                discard(self._failed.pop())
             if client is None:
                 running.stopping.wait(POLL_SECONDS)
             else:

@@ -22,6 +22,7 @@ from runtime.logs.kafka.membership import KafkaMember
 from runtime.logs.kafka.producing import KafkaProducer
 from runtime.logs.kafka.reading import KafkaReader
 from runtime.logs.kafka.settings import KafkaSettings, admin_config, check, check_version, group_config
+from runtime.logs.kafka.tending import Tending
 from runtime.logs.kafka.topics import ANSWER_SECONDS, Topics, answer, patiently
 from runtime.logs.producing import Commit
 from runtime.record import Outgoing, TopicPartition
@@ -55,6 +56,7 @@ class KafkaLog:
         self._topics = Topics(self._admin, settings)
         self._appender = Appender(settings, clock.now, _log)
         self._memberships = _Memberships(settings)
+        self._tending = Tending()
         self.cluster_id = self._cluster_id()
 
     # ------------------------------------------------------------------------------------------- what there is
@@ -94,7 +96,7 @@ class KafkaLog:
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
         wanted = {self._wire(partition): partition for partition in partitions}
-        request = ConsumerGroupTopicPartitions(self._settings.namespace + group, list(wanted))
+        request = ConsumerGroupTopicPartitions(self._settings.named(group), list(wanted))
         found = patiently(lambda: self._ask_committed(request)) if wanted else ()
         places = {(place.topic, place.partition): partition for place, partition in wanted.items()}
         return {places[item.topic, item.partition]: item.offset for item in found if item.offset >= 0}
@@ -122,10 +124,12 @@ class KafkaLog:
     def open_producer(self, transactional_id: str, *, group: str) -> KafkaProducer:
         """See `Log.open_producer`."""
         self._check_open()
-        return KafkaProducer(
+        producer = KafkaProducer(
             self._settings, self._topics, transactional_id, membership=lambda: self._memberships.without(group),
             claim=self._claim, now=self._clock.now, doubts=self._doubts, replaced=self._replaced,
         )  # fmt: skip
+        self._tending.add(producer)
+        return producer
 
     def join(self, group: str, topic: str, *, name: str, owner: Owner) -> KafkaMember:
         """See `Log.join`."""
@@ -152,6 +156,7 @@ class KafkaLog:
         """See `Log.close`. Readers that wait return with an error."""
         if not self._closed.is_set():
             self._closed.set()
+            self._tending.close()
             self._appender.close()
 
     def _claimed(self, claim: Claim) -> KafkaLog:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from threading import Lock
 from typing import Any
 
 import confluent_kafka
@@ -75,6 +76,7 @@ class KafkaProducer:
         self._now = now
         self._doubts = doubts
         self._replaced = replaced
+        self._busy = Lock()  # while the client is used between transactions
         self._sent: list[Place] | None = None
         self._deliveries = Deliveries()
         self._tainted = ""
@@ -87,16 +89,17 @@ class KafkaProducer:
 
     def begin(self) -> None:
         """See `Producer.begin`."""
-        client = self._usable()
-        if self._sent is not None:
-            raise LogError(f"producer {self._id} has a transaction open already")
-        self._check_claim()
-        if self._tainted:
-            client = self._replace()
-        self._call("begin", client.poll, 0)
-        self._watch.begin()
-        self._call("begin", client.begin_transaction)
-        self._sent, self._deliveries = [], Deliveries()
+        with self._busy:
+            client = self._usable()
+            if self._sent is not None:
+                raise LogError(f"producer {self._id} has a transaction open already")
+            self._check_claim()
+            if self._tainted:
+                client = self._replace()
+            self._call("begin", client.poll, 0)
+            self._watch.begin()
+            self._call("begin", client.begin_transaction)
+            self._sent, self._deliveries = [], Deliveries()
 
     def send(self, records: Iterable[Outgoing]) -> None:
         """See `Producer.send`."""
@@ -123,26 +126,40 @@ class KafkaProducer:
         except LogError:
             self.abort()
             raise
-        self._sent = None
-        began = time.monotonic()
-        self._send_positions(client, positions)
-        self._flush(client)
-        self._end("commit", client.commit_transaction, began)
-        return self._deliveries.receipt(sent, self._now)
+        with self._busy:
+            self._sent = None
+            began = time.monotonic()
+            self._send_positions(client, positions)
+            self._flush(client)
+            self._end("commit", client.commit_transaction, began)
+            return self._deliveries.receipt(sent, self._now)
 
     def abort(self) -> None:
         """See `Producer.abort`."""
         client, _ = self._open()
-        self._sent = None
-        self._end("abort", client.abort_transaction, time.monotonic())
+        with self._busy:
+            self._sent = None
+            self._end("abort", client.abort_transaction, time.monotonic())
 
     def close(self) -> None:
         """See `Producer.close`."""
         if self._sent is not None and self._broken is None:
             with suppress(LogError):  # The successor's first call, or the broker after its time, aborts what is open.
                 self.abort()
-        self._closed = True
-        self._drop_client()
+        with self._busy:
+            self._closed = True
+            self._drop_client()
+
+    def tend(self) -> None:
+        """Take what an idle client has to say, so that it does not pile up; from any thread, now and then."""
+        if self._busy.acquire(blocking=False):
+            try:
+                client = self._client
+                if client is not None and self._sent is None:
+                    with suppress(*RAISED):  # The next `begin` is told so as well.
+                        client.poll(0)
+            finally:
+                self._busy.release()
 
     # --- a transaction --------------------------------------------------------------------------------------------
 

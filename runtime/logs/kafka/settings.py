@@ -15,6 +15,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from runtime.log import LogError
+from schemas.topics import PREFIX
 
 Config = dict[str, str | int | float | bool]
 
@@ -50,6 +51,10 @@ class KafkaSettings:
     session_timeout: timedelta = timedelta(seconds=6)
     plaintext: bool = False  # whether an unencrypted connection to another machine is wanted
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def named(self, name: str) -> str:
+        """A group or a transactional id as the brokers know it; topics have our name in theirs."""
+        return self.namespace + PREFIX + name
 
     @property
     def session_ms(self) -> int:
@@ -109,7 +114,7 @@ def owner_config(settings: KafkaSettings, transactional_id: str) -> Config:
     on another finds the broker still writing the markers of the first and asks again: after 5 ms, not after 100.
     """
     return _writing(settings) | {
-        "transactional.id": settings.namespace + transactional_id,
+        "transactional.id": settings.named(transactional_id),
         "transaction.timeout.ms": settings.transaction_ms,
         "message.timeout.ms": settings.transaction_ms,
         "debug": "eos",
@@ -173,7 +178,7 @@ def _writing(settings: KafkaSettings) -> Config:
 
 def _reading(settings: KafkaSettings, group: str) -> Config:
     return _common(settings) | {
-        "group.id": settings.namespace + group,
+        "group.id": settings.named(group),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "isolation.level": "read_committed",

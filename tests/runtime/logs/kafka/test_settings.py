@@ -40,7 +40,7 @@ def test_the_owner_of_a_partition_writes_in_short_transactions_and_is_watched():
     assert owner_config(HERE, "scheduler.3") == {
         "bootstrap.servers": "127.0.0.1:9092",
         "client.id": "tidewheel",
-        "transactional.id": "scheduler.3",
+        "transactional.id": "tidewheel.scheduler.3",
         "transaction.timeout.ms": 4500,
         "message.timeout.ms": 4500,
         "acks": "all",
@@ -66,7 +66,7 @@ def test_a_transaction_ends_before_its_partition_is_given_to_another(seconds):
 def test_a_member_is_static_cooperative_and_of_the_classic_protocol():
     assert READING.items() <= member_config(AWAY, "scheduler", "scheduler-node-1").items()
     assert {
-        "group.id": "staging.scheduler",
+        "group.id": "staging.tidewheel.scheduler",
         "group.protocol": "classic",
         "group.instance.id": "scheduler-node-1",
         "partition.assignment.strategy": "cooperative-sticky",
@@ -86,9 +86,9 @@ def test_appends_are_idempotent_and_acknowledged_by_all():
     assert "transactional.id" not in config
 
 
-def test_the_namespace_stands_before_groups_and_ids():
-    assert owner_config(AWAY, "scheduler.3")["transactional.id"] == "staging.scheduler.3"
-    assert group_config(AWAY, "scheduler")["group.id"] == "staging.scheduler"
+def test_groups_and_ids_have_our_name_and_the_namespace_before_it():
+    assert owner_config(AWAY, "scheduler.3")["transactional.id"] == "staging.tidewheel.scheduler.3"
+    assert group_config(AWAY, "scheduler")["group.id"] == "staging.tidewheel.scheduler"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""Listens to clients that nobody else calls: what they have to say would pile up while their partition is idle."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Protocol
+from weakref import WeakSet
+
+from runtime.lifecycle import Running, ThreadService
+
+PAUSE_SECONDS = 1.0  # a client has statistics to tell once a second
+STOP_SECONDS = 5.0
+
+
+class Talkative(Protocol):
+    """Has something to say now and then."""
+
+    def tend(self) -> None:
+        """Take it; from any thread."""
+        ...
+
+
+class Tending:
+    """One thread for all of them; it starts with the first, and forgets who is gone."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: WeakSet[Talkative] = WeakSet()
+        self._thread = ThreadService("kafka-tend", self._tend)
+
+    def add(self, one: Talkative) -> None:
+        """Listen to this one too."""
+        with self._lock:
+            self._known.add(one)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._thread.stop(STOP_SECONDS)
+
+    def _tend(self, running: Running) -> None:
+        running.ready()
+        while not running.stopping.wait(PAUSE_SECONDS):
+            with self._lock:
+                known = list(self._known)
+            for one in known:
+                one.tend()
