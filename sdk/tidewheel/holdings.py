@@ -55,7 +55,7 @@ class Holdings:
     tasks: tuple[str, ...]
     now: float
     incarnation: str = field(default_factory=lambda: secrets.token_hex(8))
-    answered: bool = True  # Hand-outs come in answers to reports, and those may overtake one another.
+    answered: bool = True  # Hand-outs come in answers to reports, which may overtake one another; else by themselves.
     read_up_to: int = -1
     acknowledged_at: float = field(init=False)
     sent_at: float = field(init=False)
@@ -63,6 +63,7 @@ class Holdings:
     finished_max: int = FINISHED_MAX
     retired_at: float | None = None
     took_leave: bool = False
+    is_known: bool = False
     _number: int = 0
     _held: dict[str, HandOut] = field(default_factory=dict)
     # When each was taken, by seconds of lease: jobs have few different ones, and the first of each ends first.
@@ -123,12 +124,17 @@ class Holdings:
     @property
     def has_news(self) -> bool:
         """Whether a report would say something that was not acknowledged; of a retired one, that it holds nothing."""
-        return bool(self.finished or self._started or self.owes_leave)
+        return bool(self.finished or self._started or self.owes_leave or self._owes_introduction)
 
     @property
     def owes_leave(self) -> bool:
         """Whether the server has yet to hear that this incarnation holds nothing any more."""
         return self.retired_at is not None and not self.took_leave
+
+    @property
+    def _owes_introduction(self) -> bool:
+        """Whether nobody knows that there is someone to hand out to. Where answers bring it, who asks is known."""
+        return not (self.answered or self.is_known or self.retired_at is not None)
 
     def news(self, *, slots: int, draining: bool, now: float) -> Report:
         """A report of everything that is new: answered at once."""
@@ -149,6 +155,7 @@ class Holdings:
 
     def acknowledge(self, report: Report) -> None:
         """The server has the report."""
+        self.is_known = True
         if self.retired_at is not None and report.sent_at >= self.retired_at:
             self.took_leave = True
         if report.renews:

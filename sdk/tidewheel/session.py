@@ -67,8 +67,6 @@ class Session:
 
     def start(self) -> None:
         """Begin to report and to receive."""
-        if self._transport.inbox is not None:
-            self._wake.set()  # Nothing is handed out before the first report; else the first long poll is one.
         self._reporter = self._watched(self._report_for_ever())
         self._receiver = self._watched(self._receive_for_ever())
 
@@ -173,6 +171,7 @@ class Session:
             return
         if post.incarnation == self._holdings.incarnation:
             self._absorb(self._holdings, 0, post.answer, late_by=boottime() - post.current_at)
+            self._wake.set()  # What was read is said at once, as the next long poll would.
 
     async def _claim_once(self, claim_id: str) -> None:
         await self._introduced.wait()

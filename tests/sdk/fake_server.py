@@ -12,7 +12,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-DEADLINE_SECONDS = 10  # for whatever a test waits for; met in milliseconds when all is well
+import pytest
+
+DEADLINE_SECONDS = 30  # for whatever a test waits for; met in milliseconds when all is well
+over_http = pytest.mark.parametrize("brokers", ["http"], indirect=True)  # a test that hears or cuts single answers
 
 
 @dataclass
@@ -133,6 +136,8 @@ class Queue:
         self.refuse: Callable[[dict[str, Any]], Response | None] = lambda report: None
         self.before_answer: Callable[[dict[str, Any]], Awaitable[Any] | None] = lambda report: None
         self.offset = 0
+        self.options: dict[str, Any] = {}  # with which a worker finds it,
+        self.environment: dict[str, str] = {}  # or by its environment
         self._changed = asyncio.Condition()
 
     async def handle(self, request: Request) -> Response:

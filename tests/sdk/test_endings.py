@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.sdk.fake_server import DEADLINE_SECONDS, leases, run
+from tests.sdk.fake_server import DEADLINE_SECONDS, leases, over_http, run
 from tidewheel import WorkerReplaced, session
 
 pytestmark = pytest.mark.anyio
@@ -171,6 +171,7 @@ async def test_what_outlasts_the_grace_is_interrupted(queue, start, stubborn, hu
     ]
 
 
+@over_http
 async def test_a_drain_ends_without_a_server(queue, start, hurried):
     worker = await start(it=for_ever)
     [lease] = await queue.hand_out(run("it"))
@@ -185,6 +186,7 @@ async def test_a_drain_ends_without_a_server(queue, start, hurried):
 SHORT = {"lease_duration": "PT0.3S"}
 
 
+@over_http
 async def test_without_an_acknowledgement_for_two_thirds_of_a_lease_all_work_stops_and_a_new_incarnation_begins(
     queue, start
 ):
@@ -206,6 +208,7 @@ async def test_without_an_acknowledgement_for_two_thirds_of_a_lease_all_work_sto
     assert (leave["incarnation"], leave["slots"], leave["held"], leave["finished"]) == (old, 0, [], [])
 
 
+@over_http
 async def test_an_incarnation_takes_leave_with_all_that_nobody_acknowledged_before_the_next_one_begins(queue, start):
     """What was done counts, as long as the run was given to nobody else: so it is said first."""
     queue.silence = lambda report: bool(report["started"]) and report["slots"] > 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sdk.fake_server import DEADLINE_SECONDS, Queue, Server, run
+from tests.sdk.fake_server import DEADLINE_SECONDS, over_http, run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -31,31 +31,25 @@ def stubborn():
 
 
 @pytest.fixture
-async def queue():
-    return Queue()
-
-
-@pytest.fixture
 async def spawn(queue, tmp_path):
-    """Start a Python process that finds the module `tasks` and the server; it is killed when the test is over."""
+    """Start a Python process that finds the module `tasks` and the queue; it is killed when the test is over."""
     (tmp_path / "tasks.py").write_text(MODULE)
     os.mkfifo(tmp_path / "go-on")
     children = []
-    async with Server(queue.handle) as server:
 
-        def spawn(*arguments):
-            with (tmp_path / "stderr").open("wb") as stderr:
-                child = subprocess.Popen(
-                    [sys.executable, *arguments],
-                    cwd=tmp_path,
-                    env={"PYTHONPATH": str(SDK), "TIDEWHEEL_URL": server.url},
-                    stdin=subprocess.PIPE,
-                    stderr=stderr,
-                )
-            children.append(child)
-            return child
+    def spawn(*arguments):
+        with (tmp_path / "stderr").open("wb") as stderr:
+            child = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=tmp_path,
+                env={"PYTHONPATH": str(SDK), **queue.environment},
+                stdin=subprocess.PIPE,
+                stderr=stderr,
+            )
+        children.append(child)
+        return child
 
-        yield spawn
+    yield spawn
     for child in children:
         child.kill()
         child.wait()
@@ -128,11 +122,20 @@ async def test_a_supervised_worker_ends_with_whoever_holds_its_standard_input(qu
     assert await ended(child) == 1
 
 
+@over_http
+async def test_a_child_of_a_server_speaks_http_to_it_whatever_the_environment_says_of_kafka(queue, spawn):
+    queue.environment["TIDEWHEEL_BOOTSTRAP"] = "127.0.0.1:1"
+    spawn("-m", "tidewheel.supervised", "tasks:worker")
+    await queue.until(lambda: queue.reports)
+
+
+@over_http
 async def test_a_worker_process_imports_the_library_and_nothing_of_the_server(queue, spawn):
     child = spawn("-c", """\
 import sys
 import tidewheel.supervised
 foreign = {"api", "dispatcher", "node", "projections", "runtime", "scheduler", "schemas", "simulation"}
+foreign |= {"confluent_kafka"}  # an extra, which only a worker on Kafka needs
 sys.exit(sorted(foreign & {name.split(".")[0] for name in sys.modules}) or None)
 """)  # fmt: skip
     assert await ended(child) == 0

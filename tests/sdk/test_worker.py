@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.sdk.fake_server import DEADLINE_SECONDS, Response, leases, run
+from tests.sdk.fake_server import DEADLINE_SECONDS, Response, leases, over_http, run
 from tidewheel import DataInterval, Worker
 
 pytestmark = pytest.mark.anyio
@@ -168,6 +168,7 @@ async def test_what_starts_is_said_once_when_it_is_acknowledged(queue, start):
     assert report["started"] == [second]
 
 
+@over_http
 async def test_what_gathers_while_a_report_is_on_its_way_goes_into_the_next_one(queue, start):
     answer, go_on = asyncio.Event(), asyncio.Event()
     queue.before_answer = lambda report: answer.wait() if report["started"] else None
@@ -180,6 +181,7 @@ async def test_what_gathers_while_a_report_is_on_its_way_goes_into_the_next_one(
     assert leases(report, "finished") == held
 
 
+@over_http
 async def test_an_outcome_is_repeated_until_it_is_acknowledged(queue, start):
     queue.silence = lambda report: (
         bool(report["finished"]) and sum(bool(each["finished"]) for each in queue.reports) < 3
@@ -191,6 +193,7 @@ async def test_an_outcome_is_repeated_until_it_is_acknowledged(queue, start):
     assert said == [{"lease": lease, "outcome": "succeeded", "result": 42}] * 3
 
 
+@over_http
 async def test_leases_come_with_the_answer_to_a_prompt_report_as_well(queue, start):
     await start(it=lambda: 42)
     by_long_poll = queue.lease_of(run("it"))
@@ -199,6 +202,7 @@ async def test_leases_come_with_the_answer_to_a_prompt_report_as_well(queue, sta
     assert (await queue.finished(with_prompt))["outcome"] == "succeeded"
 
 
+@over_http
 async def test_a_lease_that_came_later_than_it_may_start_is_read_and_not_held(queue, start):
     """`start_by` PT0S: any answer is later than that."""
     await start(it=lambda: 42)
@@ -228,6 +232,7 @@ async def test_a_lease_that_is_given_twice_is_run_once(queue, start):
     assert sorted(calls) == [1, 2]
 
 
+@over_http
 async def test_one_outcome_that_the_server_will_not_have_does_not_hold_up_the_others(queue, start):
     def refuse(report):
         bad = any(entry.get("result") == "bad" for entry in report["finished"])

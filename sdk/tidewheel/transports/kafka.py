@@ -47,7 +47,7 @@ ANSWER_SECONDS = 5.0  # for one question; a broker that needs longer is as good 
 LOOK_SECONDS = 1.0  # for where an inbox ends: meanwhile it is not read
 SLICE_SECONDS = 0.2  # A wait for records cannot be ended from outside; a wish or the end is noticed within it.
 BATCH_RECORDS = 500  # taken at once when more than one has come
-CLOSE_SECONDS = 5.0  # Threads are daemons: one that still waits for a broker ends with the process.
+CLOSE_SECONDS = 1.0  # Threads are daemons: one that still waits for a broker ends with the process.
 
 # What says of the way to the inbox, and not of what stands in it: the client tries again by itself. A topic that is
 # said to be unknown may be one that a broker has not heard of yet, as it has just started.

@@ -1,0 +1,158 @@
+"""A queue's owner on Kafka as a worker meets it: it reads reports from `attempts` and writes to inboxes.
+
+It writes as the real one does, in transactions, so that inboxes have gaps; and it takes only reports that the real one
+would not refuse.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Self
+from uuid import uuid4
+
+import orjson
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from dispatcher import inputs
+from runtime.record import Record
+from schemas import topics
+from schemas.faults import Refused
+from schemas.internal import HandOut, LeaseNotice
+from schemas.topics import Layout
+from tests.sdk.fake_server import Queue
+from tidewheel import Kafka
+
+SHARDS = 4
+SHARD_OF = {"default": 3, "other": 2}  # where Java's partitioner puts them
+SECONDS = 60  # for a broker on a busy machine
+
+
+class KafkaQueue(Queue):
+    """The owner of one queue on the topics of a namespace."""
+
+    def __init__(self, kafka: Kafka, name: str = "default") -> None:
+        super().__init__()
+        self.kafka = kafka
+        self.name = name
+        self.records: list[Record] = []  # of `reports`, in the same order
+        self.refused: list[Refused] = []
+        self.options = {"kafka": kafka, "queue": name}
+        self.environment = {"TIDEWHEEL_BOOTSTRAP": kafka.bootstrap, "TIDEWHEEL_NAMESPACE": kafka.namespace}
+        self._stopping = False
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._open)
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stopping = True
+        await asyncio.to_thread(self._thread.join)
+        assert self.refused == [], "the real owner would not take these reports"
+
+    def _open(self) -> None:
+        config: Any = {"bootstrap.servers": self.kafka.bootstrap, "log_level": 0}
+        self._consumer = Consumer(config | {"group.id": "owner", "enable.auto.commit": False})
+        place = TopicPartition(self.kafka.namespace + topics.ATTEMPTS, SHARD_OF[self.name])
+        found = self._consumer.get_watermark_offsets(place, timeout=SECONDS)
+        assert found is not None
+        self._consumer.assign([TopicPartition(place.topic, place.partition, found[1])])
+        self._producer = Producer(config | {"transactional.id": f"{self.kafka.namespace}{self.name}", "linger.ms": 0})
+        self._producer.init_transactions(SECONDS)
+
+    # --- reports ---
+
+    def _read(self) -> None:
+        while not self._stopping:
+            message = self._consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                place = (topics.ATTEMPTS, message.partition() or 0, message.offset() or 0)
+                record = Record(*place, message.key(), message.value(), (), datetime.now(UTC))
+                asyncio.run_coroutine_threadsafe(self._hear(record), self._loop)
+        self._consumer.close()
+
+    async def _hear(self, record: Record) -> None:
+        try:
+            inputs.read(record, Layout(shard=SHARDS), record.partition)
+        except Refused as refused:
+            self.refused.append(refused)
+        async with self._changed:
+            self.records.append(record)
+            self.reports.append(orjson.loads(record.value or b"")["data"])
+            self._changed.notify_all()
+
+    # --- post ---
+
+    async def give(self, *handouts: dict[str, Any], prompt: bool = False) -> list[str]:
+        """As `Queue.give`, to the incarnation that reported last. An inbox knows no other way than one."""
+        about = await self._newest()
+        given = [{**each, **about, "lease_key": "k", "handed_out_at": "2026-03-08T02:00:00Z"} for each in handouts]
+        await self.write(*((HandOut.TYPE, each) for each in given))
+        return [handout["lease"] for handout in handouts]
+
+    async def say(self, **answer: Any) -> None:
+        """As `Queue.say`. What is lost and what is not known are one word here."""
+        about = await self._newest()
+        ended = [*answer.pop("lost", ()), *answer.pop("unknown", ())]
+        await self.write((LeaseNotice.TYPE, {"queue": self.name, "ended": ended, **answer, **about}))
+
+    async def write(self, *events: tuple[str, dict[str, Any]]) -> None:
+        """Write these (type, data) to the inboxes that they name, in one transaction."""
+        await asyncio.to_thread(self._write, events)
+
+    def _write(self, events: tuple[tuple[str, dict[str, Any]], ...]) -> None:
+        self._producer.begin_transaction()
+        for type_, data in events:
+            event = {"specversion": "1.0", "id": "1", "source": "test", "type": type_, "data": data}
+            topic = self.kafka.namespace + topics.dispatch_topic(self.name)
+            self._producer.produce(topic, orjson.dumps(event), data["incarnation"], data["inbox"])
+        self._producer.commit_transaction(SECONDS)
+
+    async def _newest(self) -> dict[str, Any]:
+        report = await self.until(lambda: self.reports and self.reports[-1])
+        return {"incarnation": report["incarnation"], "inbox": report["inbox"]}
+
+
+@contextmanager
+def workers_topics(bootstrap: str, *queues: str) -> Iterator[Kafka]:
+    """What workers of these queues need, in a namespace of its own; gone afterwards."""
+    kafka = Kafka(bootstrap=bootstrap, namespace=f"workers-{uuid4().hex[:12]}.")
+    counts = {topics.ATTEMPTS: SHARDS, **{topics.dispatch_topic(queue): topics.INBOXES for queue in queues}}
+    create(kafka, counts)
+    yield kafka
+    delete(kafka, *counts)
+
+
+def create(kafka: Kafka, counts: dict[str, int]) -> None:
+    """Make topics with so many partitions; return when each has its leader."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    wanted = [NewTopic(kafka.namespace + topic, count, 1) for topic, count in counts.items()]
+    for made in admin.create_topics(wanted, request_timeout=SECONDS).values():
+        made.result(SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while not all(map(_serves, _ends(admin, wanted))):
+        assert time.monotonic() < deadline, "the new topics are not served"
+
+
+def _ends(admin: AdminClient, wanted: list[NewTopic]) -> Iterable[Future[Any]]:
+    places = [TopicPartition(topic.topic, number) for topic in wanted for number in range(topic.num_partitions)]
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    return admin.list_offsets(dict.fromkeys(places, latest), request_timeout=SECONDS).values()
+
+
+def _serves(end: Future[Any]) -> bool:
+    return end.exception(SECONDS) is None
+
+
+def delete(kafka: Kafka, *names: str) -> None:
+    """Delete topics."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for gone in admin.delete_topics([kafka.namespace + name for name in names], request_timeout=SECONDS).values():
+        gone.result(SECONDS)
