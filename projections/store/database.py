@@ -98,20 +98,16 @@ class Database:
             tables.METADATA.drop_all(connection)
             tables.METADATA.create_all(connection)
             notes = {_TABLES: str(self._layout), _SOURCE: wanted}
-            if anew or not self._before(wanted):
+            if anew or not self._before(connection, wanted):
                 notes[_COMPLETE] = "nothing before it to show"
             connection.execute(insert(tables.META), [{"name": name, "value": value} for name, value in notes.items()])
 
     def settle(self, connection: Connection) -> None:
         """Mark the layout complete, if in this transaction it has come as far as those before it."""
-        if self._complete:
+        if self._is_complete(connection):
             return
-        known = _known(connection)
-        if _COMPLETE in known:
-            self._turn()
-            return
-        reached = positions_of(connection)
-        for older in self._before(known[_SOURCE]):
+        known, reached = _known(connection), positions_of(connection)
+        for older in self._before(connection, known[_SOURCE]):
             with self._engine(older).connect() as other:
                 if any(reached.get(place, 0) < offset for place, offset in positions_of(other).items()):
                     return
@@ -119,29 +115,27 @@ class Database:
 
     def retire(self) -> None:
         """Drop the layouts before a complete one that nobody is connected to any more."""
-        if not self._is_complete():
-            return
-        for older in self._older_layouts():
-            self.dialect.drop(older)
+        with self.change() as connection:
+            if self._is_complete(connection):
+                for older in self._older_layouts(connection):
+                    self.dialect.drop(connection, older)
 
     # --- the layout that is shown ---------------------------------------------------------------------------------
 
     def show(self) -> Connection:
         """A connection to the newest complete layout that can be read; to the own one where there is none."""
-        if not self._is_complete():
-            for older in reversed(self._before(None)):
+        if not self._complete:
+            with self._own.connect() as connection:
+                readable = () if self._is_complete(connection) else self._before(connection, None)
+            for older in reversed(readable):
                 if older >= self._readable_since:
                     return self._engine(older).connect()
         return self._own.connect()
 
-    def _is_complete(self) -> bool:
-        if self._complete:
-            return True
-        with self._own.connect() as connection:
-            if _COMPLETE not in _known(connection):
-                return False
-        self._turn()
-        return True
+    def _is_complete(self, connection: Connection) -> bool:
+        if not self._complete and _COMPLETE in _known(connection):
+            self._turn()
+        return self._complete
 
     def _turn(self) -> None:
         """From now on only the own layout is shown."""
@@ -150,18 +144,18 @@ class Database:
 
     # --- the layouts before it ------------------------------------------------------------------------------------
 
-    def _before(self, source: str | None) -> list[int]:
+    def _before(self, connection: Connection, source: str | None) -> list[int]:
         """The complete ones, where wanted of one source."""
         found = []
-        for older in self._older_layouts():
-            with self._engine(older).connect() as connection:
-                known = _known(connection)
+        for older in self._older_layouts(connection):
+            with self._engine(older).connect() as other:
+                known = _known(other)
             if _COMPLETE in known and source in (None, known[_SOURCE]):
                 found.append(older)
         return found
 
-    def _older_layouts(self) -> list[int]:
-        return [layout for layout in self.dialect.layouts() if layout < self._layout]
+    def _older_layouts(self, connection: Connection) -> list[int]:
+        return [layout for layout in self.dialect.layouts(connection) if layout < self._layout]
 
     def _engine(self, older: int) -> Engine:
         with self._choosing:

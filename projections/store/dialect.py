@@ -38,16 +38,16 @@ class Dialect(Protocol):
         """Connections to a layout, which need not be there yet; nothing is connected so far."""
         ...
 
-    def layouts(self) -> Sequence[int]:
-        """The layouts that are there, whole or not, from the oldest to the newest."""
+    def layouts(self, connection: Connection) -> Sequence[int]:
+        """The layouts that are there, whole or not, from the oldest to the newest. Any connection will do."""
         ...
 
     def make(self, connection: Connection, layout: int) -> None:
         """The place for the tables of the layout that the connection is of."""
         ...
 
-    def drop(self, layout: int) -> bool:
-        """Forget a layout, unless somebody is connected to it; whether it is gone."""
+    def drop(self, connection: Connection, layout: int) -> None:
+        """Forget a layout, unless somebody is connected to it. The connection is of another, in a transaction."""
         ...
 
     def begin_change(self, connection: Connection) -> None:

@@ -116,7 +116,7 @@ def test_batches_and_echoes_change_no_row(data):
 
 
 # Each example opens databases; one that was made for an earlier example is as good as new, for it starts `anew`.
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_database_that_was_restarted_between_batches_holds_the_rows_of_one_that_read_everything_at_once(
     live_and_rebuilt, data

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from projections import batch
@@ -18,6 +20,9 @@ from tests.projections.histories import created, records
 from tests.projections.memory import as_read
 from tests.projections.test_convergence import contents
 from tests.projections.test_projector import SECONDS, some_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PLACE = TopicPartition(topics.RUN_EVENTS, 0)
 SOURCE = {"cluster": "one"}
@@ -42,6 +47,10 @@ class Version:
 
     def shown(self) -> int:
         return len(self.reader.runs(ALL, RunFilter()).rows)
+
+    def layouts(self) -> Sequence[int]:
+        with self.database.connect() as connection:
+            return self.database.dialect.layouts(connection)
 
     def retire(self) -> None:
         """One step of retention that finds no old rows."""
@@ -113,10 +122,10 @@ def test_the_old_rows_go_when_the_new_ones_are_shown_and_nobody_reads_the_old_on
     new.writer.belong_to(SOURCE, anew=False)
     new.follow(HISTORY[:3])
     new.retire()
-    assert new.database.dialect.layouts() == [1, 2]
+    assert new.layouts() == [1, 2]
     new.follow(HISTORY[3:4])
     new.retire()
-    assert new.database.dialect.layouts() == [2]
+    assert new.layouts() == [2]
     assert new.shown() == 4
 
 
@@ -139,7 +148,7 @@ def test_a_rebuild_beside_the_live_rows_takes_their_place_while_events_come(vers
     log.append(records(some_runs(0, 40)))
     assert live.wait_until(log.end_offsets(live.inputs()), SECONDS)
     rebuilding.start()
-    for number in range(40, 60):
+    for number in range(40, 50):
         log.append(records(some_runs(number, 1)))
         assert versions[1].shown() >= 40
     ends = log.end_offsets(live.inputs())
@@ -150,8 +159,8 @@ def test_a_rebuild_beside_the_live_rows_takes_their_place_while_events_come(vers
         assert projector.stop(SECONDS)
     versions[0].database.dispose()
     versions[1].retire()
-    assert versions[1].database.dialect.layouts() == [2]
-    assert versions[1].shown() == 60
+    assert versions[1].layouts() == [2]
+    assert versions[1].shown() == 50
     log.close()
 
 
@@ -174,5 +183,5 @@ def test_an_older_version_that_is_brought_back_leaves_the_newer_rows_alone(old, 
     new.writer.belong_to(SOURCE, anew=False)
     new.follow(HISTORY[:4])
     old.retire()
-    assert new.database.dialect.layouts() == [1, 2]
+    assert new.layouts() == [1, 2]
     assert old.shown() == 4

@@ -16,7 +16,6 @@ from sqlalchemy import JSON, Connection, Engine, Text, and_, bindparam, cast, co
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import NullPool
 
 from projections.store.dialect import names, settled
 
@@ -60,11 +59,10 @@ class Postgresql:
         event.listen(engine, "connect", lambda connection, _: _prepare(connection, layout))
         return engine
 
-    def layouts(self) -> list[int]:
-        with self._elsewhere() as connection:
-            found = connection.exec_driver_sql("SELECT nspname FROM pg_namespace").scalars()
-            matches = (re.fullmatch(_SCHEMA.format(r"(\d+)"), name) for name in found)
-            return sorted(int(match[1]) for match in matches if match)
+    def layouts(self, connection: Connection) -> list[int]:
+        found = connection.exec_driver_sql("SELECT nspname FROM pg_namespace").scalars()
+        matches = (re.fullmatch(_SCHEMA.format(r"(\d+)"), name) for name in found)
+        return sorted(int(match[1]) for match in matches if match)
 
     def make(self, connection: Connection, layout: int) -> None:
         """Only where it is missing: it may have been made by somebody with more rights than we have."""
@@ -76,14 +74,10 @@ class Postgresql:
         if connection.exec_driver_sql(there, {"name": schema}).scalar() is None:
             connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
 
-    def drop(self, layout: int) -> bool:
-        with self._elsewhere() as connection:
-            free = "SELECT pg_try_advisory_xact_lock(%(kind)s, %(layout)s)"
-            if not connection.exec_driver_sql(free, {"kind": _CONNECTED, "layout": layout}).scalar_one():
-                return False
+    def drop(self, connection: Connection, layout: int) -> None:
+        free = f"SELECT pg_try_advisory_xact_lock({_CONNECTED}, {layout})"
+        if connection.exec_driver_sql(free).scalar_one():
             connection.exec_driver_sql(f"DROP SCHEMA IF EXISTS {_SCHEMA.format(layout)} CASCADE")
-            connection.commit()
-            return True
 
     def begin_change(self, connection: Connection) -> None:
         """A lock of its own, for there may be no table yet to lock."""
@@ -104,19 +98,16 @@ class Postgresql:
     def lookup(table: Table) -> RecordLookup:
         return lookup(table)
 
-    def _elsewhere(self) -> Connection:
-        """A connection to no layout."""
-        return create_engine(self._url, connect_args=_CONNECT, poolclass=NullPool).connect()
-
 
 def _prepare(connection: Any, layout: int) -> None:
     """What holds for a connection as long as it lives, outside of any transaction."""
     connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET search_path TO {_SCHEMA.format(layout)}")
-        cursor.execute(f"SET statement_timeout TO '{_STATEMENT}'")
-        cursor.execute("SET synchronous_commit TO off")  # a crash may take the last batches; the log still has them
-        cursor.execute(f"SELECT pg_advisory_lock_shared({_CONNECTED}, {layout})")
+    connection.execute(
+        f"SET search_path TO {_SCHEMA.format(layout)};"
+        f"SET statement_timeout TO '{_STATEMENT}';"
+        "SET synchronous_commit TO off;"  # a crash may take the last batches; the log still has them
+        f"SELECT pg_advisory_lock_shared({_CONNECTED}, {layout})"
+    )
     connection.autocommit = False
 
 

@@ -69,19 +69,18 @@ class Sqlite:
         event.listen(engine, "connect", _tune)
         return engine
 
-    def layouts(self) -> list[int]:
+    def layouts(self, connection: Connection) -> list[int]:  # noqa: ARG002 -- the folder tells
         named = re.compile(rf"{re.escape(self._path.stem)}-(\d+){re.escape(self._path.suffix)}")
         return sorted(int(found[1]) for file in self._path.parent.iterdir() if (found := named.fullmatch(file.name)))
 
     def make(self, connection: Connection, layout: int) -> None:
         """Connecting has made it."""
 
-    def drop(self, layout: int) -> bool:
+    def drop(self, connection: Connection, layout: int) -> None:  # noqa: ARG002 -- the folder again
         """Whoever still has the file open sees it to the end."""
         file = self._file(layout)
         for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
             path.unlink(missing_ok=True)
-        return True
 
     def begin_change(self, connection: Connection) -> None:
         """The driver would begin only before some kinds of statements."""
