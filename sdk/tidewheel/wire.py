@@ -14,6 +14,7 @@ from typing import Any
 from tidewheel import _wire, jsontext
 
 RESULT_BYTES_MAX = 16 * 1024  # contract: a result travels in every outcome record
+RESULT_DEPTH_MAX = 16  # contract; the owner reads no report that is much deeper, whatever else it tells
 ERROR_TYPE_LENGTH_MAX = 256
 ERROR_MESSAGE_LENGTH_MAX = 4096
 
@@ -120,7 +121,18 @@ def succeeded(lease: str, result: Any) -> bytes:
             f"the task ran, but its result is {len(text)} bytes of JSON, over {RESULT_BYTES_MAX}: return a reference"
         )
         return failed(lease, "ResultTooLarge", message)
+    if text.count(b"[") + text.count(b"{") > RESULT_DEPTH_MAX and _is_deeper(result, RESULT_DEPTH_MAX):
+        message = f"the task ran, but its result is nested deeper than {RESULT_DEPTH_MAX}: return it flatter"
+        return failed(lease, "ResultTooDeep", message)
     return b'{"lease":%b,"outcome":"succeeded","result":%b}' % (jsontext.dumps(lease), text)
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    """Whether lists and objects are nested more than `limit` deep."""
+    if not isinstance(value, (dict, list, tuple)):
+        return False
+    inside = value.values() if isinstance(value, dict) else value
+    return limit == 0 or any(_is_deeper(item, limit - 1) for item in inside)
 
 
 def failed(lease: str, kind: str, message: str) -> bytes:

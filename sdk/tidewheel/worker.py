@@ -189,13 +189,20 @@ class Worker:
     def _transport(self) -> Transport:
         kafka = self.kafka
         if not isinstance(kafka, Kafka):
-            kafka = None if self.url is not None else Kafka.of_environment(os.environ, kafka or "")
+            kafka = None if self.url is not None else _of_environment(kafka or "")
         return HttpTransport(self.url, self._token, self.queue) if kafka is None else _directly(kafka, self.queue)
 
     def _started(self) -> Session:
         if self._session is None:
             raise RuntimeError("this worker has not been started")
         return self._session
+
+
+def _of_environment(bootstrap: str) -> Kafka | None:
+    try:
+        return Kafka.of_environment(os.environ, bootstrap)
+    except ValueError as error:
+        raise KafkaUnusable(str(error)) from error
 
 
 def _directly(kafka: Kafka, queue: str) -> Transport:

@@ -378,6 +378,22 @@ def test_a_worker_that_cannot_be_had_is_wrong_usage(tidewheel_, target, said):
 
 
 @pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--url http://127.0.0.1:1 --bootstrap 127.0.0.1:1", "--url speaks HTTP and --bootstrap speaks to Kafka"),
+        ("--namespace prod.", "name its brokers with --bootstrap"),
+        ("--bootstrap kafka:9092", "is not encrypted"),
+        ("--bootstrap 127.0.0.1:1 --namespace /", "namespace: at most 64 letters"),
+    ],
+)
+def test_brokers_that_cannot_be_had_are_wrong_usage(tidewheel_, tmp_path, monkeypatch, flags, said):
+    (tmp_path / "some_tasks.py").write_text("from tidewheel import Worker\nworker = Worker()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    code, _, err = tidewheel_("worker", "some_tasks:worker", *flags.split())
+    assert (code, said in err) == (2, True)
+
+
+@pytest.mark.parametrize(
     "words",
     [
         "backfills list",

@@ -122,6 +122,16 @@ async def test_a_supervised_worker_ends_with_whoever_holds_its_standard_input(qu
     assert await ended(child) == 1
 
 
+async def test_the_command_line_says_whom_the_worker_speaks_to(queue, spawn):
+    url, bootstrap, namespace = (f"TIDEWHEEL_{name}" for name in ("URL", "BOOTSTRAP", "NAMESPACE"))
+    flags = {url: "--url", bootstrap: "--bootstrap", namespace: "--namespace"}
+    words = [word for name, value in queue.environment.items() for word in (flags[name], value)]
+    queue.environment.clear()
+    spawn("-c", "from tidewheel.cli import main; main()", "worker", "tasks:worker", "--slots", "3", *words)
+    report = await queue.until(lambda: queue.reports and queue.reports[0])
+    assert report["slots"] == 3
+
+
 @over_http
 async def test_a_child_of_a_server_speaks_http_to_it_whatever_the_environment_says_of_kafka(queue, spawn):
     queue.environment["TIDEWHEEL_BOOTSTRAP"] = "127.0.0.1:1"

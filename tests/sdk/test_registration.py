@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidewheel import RunContext, Worker
+from tidewheel import Kafka, RunContext, Worker
 from tidewheel.tasks import register
 
 
@@ -57,6 +57,37 @@ def test_a_task_has_a_name_of_bounded_length(name):
 def test_slots_are_bounded_as_each_report_lists_every_lease(slots):
     with pytest.raises(ValueError, match="slots must be 1-1000"):
         Worker(slots=slots)
+
+
+def test_a_worker_speaks_http_or_to_kafka_and_not_both():
+    with pytest.raises(ValueError, match="not both"):
+        Worker(url="http://127.0.0.1:8440", kafka="127.0.0.1:9092")
+
+
+def test_who_starts_a_worker_says_last_whom_it_speaks_to():
+    worker = Worker(kafka="127.0.0.1:9092")
+    worker.configure(slots=3)
+    assert (worker.url, worker.kafka) == (None, "127.0.0.1:9092")
+    worker.configure(url="http://127.0.0.1:8440")
+    assert (worker.url, worker.kafka) == ("http://127.0.0.1:8440", None)
+    worker.configure(kafka=Kafka(bootstrap="127.0.0.1:9092"))
+    assert (worker.url, worker.kafka) == (None, Kafka(bootstrap="127.0.0.1:9092"))
+
+
+def test_brokers_that_the_environment_names_wrongly_are_refused_when_the_worker_starts(monkeypatch):
+    monkeypatch.setenv("TIDEWHEEL_BOOTSTRAP", "kafka:9092")
+    worker = Worker()
+    worker.task("it")(print)
+    with pytest.raises(SystemExit, match="is not encrypted"):
+        worker.run()
+
+
+def test_tasks_are_bounded_as_each_report_names_them():
+    worker = Worker()
+    for number in range(1000):
+        worker.task(f"it-{number}")(print)
+    with pytest.raises(ValueError, match="at most 1000 tasks"):
+        worker.task("one-more")(print)
 
 
 @pytest.mark.parametrize("queue", ["", "a/b", ".hidden", "x" * 129])

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,11 @@ async def break_down_in_the_loop():
     break_down()
 
 
+def nested(depth: int) -> list[Any]:
+    """A list in a list in a list …"""
+    return [nested(depth - 1)] if depth > 1 else []
+
+
 async def leave():
     raise SystemExit("bye")
 
@@ -122,6 +128,12 @@ async def leave():
             "ResultTooLarge",
             "the task ran, but its result is 16385 bytes of JSON, over 16384: return a reference",
         ),
+        (
+            lambda: nested(17),
+            {},
+            "ResultTooDeep",
+            "the task ran, but its result is nested deeper than 16: return it flatter",
+        ),
     ],
 )
 async def test_what_goes_wrong_is_reported_with_its_type_and_message(queue, start, task, payload, kind, message):
@@ -133,6 +145,12 @@ async def test_what_goes_wrong_is_reported_with_its_type_and_message(queue, star
 
 async def test_a_result_of_exactly_16_kib_is_kept(queue, start):
     await start(it=lambda: "x" * 16_382)
+    [lease] = await queue.hand_out(run("it"))
+    assert (await queue.finished(lease))["outcome"] == "succeeded"
+
+
+async def test_a_result_that_is_nested_sixteen_deep_is_kept(queue, start):
+    await start(it=lambda: nested(16))
     [lease] = await queue.hand_out(run("it"))
     assert (await queue.finished(lease))["outcome"] == "succeeded"
 
