@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -30,7 +32,10 @@ from tidewheel.errors import Unreachable
 RECORDS_MAX = 2000  # in one reading: a few megabytes at most
 BYTES_MAX = 8 * 1024 * 1024
 TIMEOUT_SECONDS = 30.0  # of one request; a server that needs longer for a page is in trouble
-QUIET_POLLS_MAX = 60  # of a second each, in the middle of a partition: longer than a cluster needs to find a new leader
+POLL_SECONDS = 0.05  # a poll ends with records or its time: that nothing committed stands before the end ends none
+QUIET_POLLS_MAX = 1200  # a minute in the middle of a partition: longer than a cluster needs to find a new leader
+# At the end of a partition a broker waits half a second for more to come. An audit wants to hear that it is the end.
+HASTE = {"fetch.wait.max.ms": "10"}
 
 
 @frozen
@@ -68,11 +73,10 @@ class AuditSource(Protocol):
 
 
 class LogSource:
-    """Any log of this process. Call from one thread, and read one partition to its end before the next."""
+    """Any log of this process."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._reader: Reader | None = None  # one for all: on Kafka each has connections and threads of its own
 
     def partitions(self, topic: str) -> int:
         """See `AuditSource.partitions`."""
@@ -93,21 +97,12 @@ class LogSource:
         """See `AuditSource.entries`."""
         place = TopicPartition(topic, partition)
         end = self._log.end_offset(place)
-        if start >= end:
-            return
-        if self._reader is None:
-            self._reader = self._log.open_reader({})
-        self._reader.assign({place: start})
-        try:
-            for record in _read(self._reader, place, end):
-                yield _entry(record)
-        finally:
-            self._reader.unassign([place])
+        if start < end:
+            with closing(self._log.open_reader({place: start})) as reader:
+                yield from map(_entry, _read(reader, place, end))
 
     def close(self) -> None:
         """Let go of the log."""
-        if self._reader is not None:
-            self._reader.close()
         self._log.close()
 
 
@@ -115,7 +110,7 @@ def _read(reader: Reader, place: TopicPartition, end: int) -> Iterator[Record]:
     """The records before `end`; LogError when nothing comes any more."""
     quiet = 0
     while reader.position(place) < end:
-        records = reader.poll(records_max=RECORDS_MAX, bytes_max=BYTES_MAX, timeout=1.0)
+        records = reader.poll(records_max=RECORDS_MAX, bytes_max=BYTES_MAX, timeout=POLL_SECONDS)
         quiet = 0 if records else quiet + 1
         if quiet > QUIET_POLLS_MAX:
             raise LogError(f"{place.topic} {place.partition}: nothing comes from {reader.position(place)} on")
@@ -127,7 +122,7 @@ class KafkaSource(LogSource):
 
     def __init__(self, settings: KafkaSettings) -> None:
         Administration(settings).cluster()
-        super().__init__(KafkaLog(settings, SystemClock()))
+        super().__init__(KafkaLog(replace(settings, properties={**HASTE, **settings.properties}), SystemClock()))
 
 
 class FolderSource(LogSource):

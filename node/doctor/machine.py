@@ -73,7 +73,7 @@ def _holder(folder: Path) -> Finding:
     try:
         DataFolder.hold(folder).release()
     except FolderRefused as refusal:
-        return ok(f"in use: {refusal}")
+        return ok(str(refusal).rpartition(":")[0])  # without its remedy: it is well that it is in use
     return ok(f"{folder}: no process has it")
 
 
