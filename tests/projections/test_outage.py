@@ -11,6 +11,7 @@ import pytest
 
 from projections import batch
 from projections.projector import Limits, Projector
+from projections.store import tables
 from projections.store.database import open_database
 from projections.store.reader import ALL, Reader, RunFilter
 from projections.store.writer import Writer
@@ -128,3 +129,21 @@ def test_a_database_that_cannot_hold_every_text_is_refused_with_what_to_do(postg
             database.belong_to({}, anew=False)
         database.dispose()
         connection.execute("DROP DATABASE latin")
+
+
+def test_rows_that_somebody_has_thrown_away_are_built_again_under_the_running_projector(log, databases):
+    url = databases.new()
+    database = open_database(url)
+    limits = Limits(linger=SOON, retry_after=SOON)
+    projector = Projector(log=log, model=Writer(database), now=SystemClock().now, limits=limits)
+    projector.start()
+    log.append(records(some_runs(0, 10)))
+    assert projector.wait_until(log.end_offsets(projector.inputs()), SECONDS)
+    with psycopg.connect(url) as other:
+        other.execute(f"DROP SCHEMA tidewheel_{tables.VERSION} CASCADE")
+    log.append(records(some_runs(10, 1)))
+    assert projector.wait_until(log.end_offsets(projector.inputs()), SECONDS)
+    assert len(Reader(database).runs(ALL, RunFilter()).rows) == 11
+    assert projector.stop(SECONDS)
+    database.dispose()
+    databases.empty()
