@@ -57,11 +57,14 @@ class Node:
     ready_seconds: float = READY_SECONDS
 
     def start(self, told: Event) -> None:
-        """Start everything and wait until it works, or until told to stop; `NotStarted` names what does not."""
+        """Start everything and wait until it works, or until told to stop; `NotStarted` names what does not.
+
+        What is up against a problem goes on by itself when that is over: a read model that is away holds up nobody.
+        """
         for service in self.services:
             service.start()
             waited = 0.0
-            while not (service.ready(LOOK_SECONDS) or told.is_set()):
+            while not (service.ready(LOOK_SECONDS) or told.is_set() or problem_of(service)):
                 waited += LOOK_SECONDS
                 if service.failure is not None or waited >= self.ready_seconds:
                     raise NotStarted(f"{service.name}: {service.failure or 'not ready in time'}")
@@ -139,9 +142,14 @@ def parts_of(roles: Iterable[RoleService]) -> Iterator[Service]:
 
 def unready(services: Iterable[Service]) -> Mapping[str, str]:
     """What does not work, and why."""
-    problems = {service: service.failure or getattr(service, "problem", None) for service in services}
     return {
-        service.name: str(problem or "starting")
-        for service, problem in problems.items()
-        if problem is not None or not service.ready(0)
+        service.name: str(service.failure or problem_of(service) or "starting")
+        for service in services
+        if service.failure is not None or problem_of(service) is not None or not service.ready(0)
     }
+
+
+def problem_of(service: Service) -> str | None:
+    """What a service is up against that will go on by itself, where it knows such a thing."""
+    problem: str | None = getattr(service, "problem", None)
+    return problem

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from tests.support.postgres import LocalServer
@@ -42,6 +44,15 @@ def server(tmp_path: Path, database: LocalServer, monkeypatch: pytest.MonkeyPatc
     server.close()
 
 
+class Answering(Server):
+    """Taken for started as soon as it answers, whatever it says of itself."""
+
+    def is_ready(self) -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            return self.http.get("/healthz").status_code == 200
+        return False
+
+
 def put(server: Server, name: str) -> int:
     return server.http.put(f"/v1/tenants/acme/schedules/{name}", json=EVERY_SECOND).status_code
 
@@ -65,3 +76,19 @@ def test_runs_are_made_and_done_while_the_database_is_away_and_its_rows_catch_up
     database.start()
     eventually(lambda: succeeded(server, "meanwhile") >= 3, within=30, what="rows tell of what was done meanwhile")
     eventually(server.is_ready, within=30, what="the node is ready again")
+
+
+@pytest.mark.slow
+def test_a_node_that_starts_while_the_database_is_away_makes_and_does_runs_all_the_same(
+    tmp_path: Path, database: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEWHEEL_READ_MODEL", database.url)
+    database.stop()
+    server = Answering(tmp_path)
+    server.start()
+    assert put(server, "early") == 201
+    eventually(lambda: server.end_offset(OUTCOMES) >= 3, within=30, what="runs are done without the database")
+    assert "OperationalError" in server.http.get("/readyz").json()["unready"]["projector"]
+    database.start()
+    eventually(lambda: succeeded(server, "early") >= 3, within=30, what="rows tell of them")
+    server.close()
