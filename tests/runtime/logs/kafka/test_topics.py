@@ -1,12 +1,18 @@
 """How topics are made, and how what the brokers say of them is read back."""
 
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
 
+from runtime.log import LogError, UnknownTopic
 from runtime.logs.kafka.settings import KafkaSettings
-from runtime.logs.kafka.topics import described, topic_config
+from runtime.logs.kafka.topics import FRESH_SECONDS, Topics, described, topic_config
 from schemas.topics import Cleanup, Family, Retention, TopicSpec, changelog_topic, topic_table
 from tests.runtime.logs.words import EVENTS, STATE
 
@@ -64,6 +70,49 @@ def test_the_changelogs_of_the_table_are_the_internal_compacted_topics():
 def test_a_topic_is_read_back_as_it_was_made(spec):
     config = {"retention.ms": "604800000"} | topic_config(spec, SETTINGS)
     assert described(spec.name, config, spec) == spec
+
+
+class Forgetful:
+    """Brokers that answer what they are told to, the last answer again and again: a partition count, or None."""
+
+    def __init__(self, *answers: int | None) -> None:
+        self.answers = list(answers)
+
+    def describe_topics(self, topics: TopicCollection, *, request_timeout: float) -> dict[str, Future[object]]:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        future: Future[object] = Future()
+        if answer is None:
+            future.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+        else:
+            future.set_result(SimpleNamespace(partitions=range(answer), topic_id="an id"))
+        return {"events": future}
+
+
+def test_a_topic_that_was_there_is_not_unknown_when_a_broker_has_not_heard_of_it_yet():
+    topics = Topics(cast("AdminClient", Forgetful(3, None)), SETTINGS)
+    assert topics.topic("events") == (3, "an id")
+    age(topics)
+    with pytest.raises(LogError, match="was there and is not") as raised:
+        topics.topic("events")
+    assert not isinstance(raised.value, UnknownTopic)
+
+
+def test_a_topic_is_unknown_only_when_it_was_asked_for_several_times():
+    assert Topics(cast("AdminClient", Forgetful(None, None, 3)), SETTINGS).topic("events").partitions == 3
+    with pytest.raises(UnknownTopic, match="events"):
+        Topics(cast("AdminClient", Forgetful(None)), SETTINGS).topic("events")
+
+
+def test_what_is_known_is_asked_for_again_after_a_while():
+    topics = Topics(cast("AdminClient", Forgetful(3, 4)), SETTINGS)
+    assert [topics.topic("events").partitions for _ in range(2)] == [3, 3]
+    age(topics)
+    assert topics.topic("events").partitions == 4
+
+
+def age(topics: Topics) -> None:
+    """Let what is known become old."""
+    topics._known = {name: (asked - FRESH_SECONDS, known) for name, (asked, known) in topics._known.items()}
 
 
 def test_a_topic_of_others_is_described_by_what_the_brokers_say():

@@ -21,6 +21,8 @@ from runtime.record import Outgoing
 from tests.runtime.logs.words import E0, SPECS, read, to, write
 from tests.support.proxy import END_TXN, Fate, Proxy, proxied
 
+LONG = timedelta(seconds=20)  # a transaction outlives a commit that is repeated after a second and a half
+
 Opened = Callable[..., KafkaLog]
 
 
@@ -35,11 +37,12 @@ def opened(proxy: Proxy, topic_prefix: str) -> Iterator[Opened]:
     """Opens a log whose clients speak through the proxy; `replaced` gathers why producers were."""
     logs: list[KafkaLog] = []
 
-    def open_(doubts: Callable[[Seen], str] = doubt, replaced: list[str] | None = None) -> KafkaLog:
+    def open_(
+        doubts: Callable[[Seen], str] = doubt, replaced: list[str] | None = None, session: timedelta = LONG
+    ) -> KafkaLog:
         settings = KafkaSettings(
             bootstrap=proxy.bootstrap, namespace=topic_prefix, replication_factor=1, min_insync_replicas=1,
-            session_timeout=timedelta(seconds=20),  # The transaction outlives the repeated commit.
-            properties={"socket.timeout.ms": "1500"},
+            session_timeout=session, properties={"socket.timeout.ms": "1500"},
         )  # fmt: skip
         reasons = [] if replaced is None else replaced
         logs.append(KafkaLog(settings, SystemClock(), doubts=doubts, replaced=lambda _id, why: reasons.append(why)))
@@ -105,6 +108,19 @@ def test_a_commit_whose_answer_is_lost_is_repeated_and_doubted(opened, proxy):
     assert reasons
     assert read(log, E0) == ["A", "B"]
     assert log.committed("group", [E0]) == {E0: 3}
+
+
+@pytest.mark.parametrize(("fate", "seen"), [(Fate.DROP, []), (Fate.LOSE_ANSWER, ["A"])])
+def test_a_commit_of_which_nobody_hears_is_an_error_and_the_log_tells_what_became_of_it(opened, proxy, fate, seen):
+    log = opened(session=timedelta(seconds=2))
+    producer = log.open_producer("writer", group="group")
+    proxy.every(END_TXN, fate)
+    with pytest.raises(LogError, match="commit"):
+        write(producer, *to(E0, "A"), positions={E0: 3})
+    producer.close()
+    log.open_producer("writer", group="group").close()
+    assert read(log, E0) == seen
+    assert log.committed("group", [E0]) == ({E0: 3} if seen else {})
 
 
 def test_a_calm_network_replaces_nobody(opened):
