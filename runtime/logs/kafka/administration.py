@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, libversion
 from confluent_kafka import version as client_version
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     OffsetSpec,
@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from runtime.log import LogError
-from runtime.logs.kafka.errors import translating
+from runtime.logs.kafka.errors import error_of, translating
 from runtime.logs.kafka.reading import instant
 from runtime.logs.kafka.settings import KafkaSettings, admin_config, check, check_version
 from runtime.logs.kafka.topics import ANSWER_SECONDS, CREATED_SECONDS, Topics, answer
@@ -32,10 +32,13 @@ from schemas.frozen import frozen
 from schemas.topics import TopicSpec
 
 ASKED_AT_ONCE = 500  # topics in one request: some hundred kilobytes of answer
-LOOK_SECONDS = 0.1  # between looks whether what was asked for has come
+LOOK_SECONDS = 0.1  # between looks whether what was altered is told
+PATIENCE = (
+    1.0,
+    2.0,
+    7.0,
+)  # for the first answer; short at first, as it is known early that every connection is refused
 BROKERS_OWN = ("__consumer_offsets", "__transaction_state")
-
-T = TypeVar("T")
 
 
 class Away(LogError):
@@ -94,10 +97,10 @@ class Administration:
 
     def cluster(self) -> Cluster:
         """The cluster and its brokers; `Away` when none answers."""
-        found = self._first_answer(self._admin.describe_cluster(request_timeout=ANSWER_SECONDS))
-        nodes = sorted(found.nodes, key=lambda node: node.id)
+        found = self._metadata()
+        nodes = sorted(found.brokers.values(), key=lambda node: node.id)
         brokers = tuple(Broker(number=node.id, address=f"{node.host}:{node.port}") for node in nodes)
-        return Cluster(name=found.cluster_id, brokers=brokers)
+        return Cluster(name=found.cluster_id or "", brokers=brokers)
 
     def broker_config(self, broker: Broker) -> Mapping[str, str]:
         """How a broker is set. It alone is asked, at its advertised address: LogError when it does not answer there."""
@@ -109,8 +112,7 @@ class Administration:
     def topics(self) -> Mapping[str, FoundTopic]:
         """Every topic of the namespace, by its name without it."""
         begin = self._settings.namespace
-        with translating("asking for the topics"):
-            listed = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
+        listed = self._metadata().topics
         names = sorted(name for name in listed if name.startswith(begin) and name[:2] != "__")
         return {name.removeprefix(begin): found for name, found in self._found(names).items()}
 
@@ -153,16 +155,18 @@ class Administration:
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
-    def _first_answer(self, asked: Future[T]) -> T:
-        """The first answer of all: `Away`, with what the client met, when nobody gives it."""
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while not asked.done() and time.monotonic() < deadline and not self._refused:
-            self._admin.poll(LOOK_SECONDS)
-        try:
-            return asked.result(0)
-        except (KafkaException, TimeoutError) as error:
-            why = self._trouble or f"not within {ANSWER_SECONDS:.0f} s"
-            raise Away(f"no broker answers at {self._settings.bootstrap}: {why}") from error
+    def _metadata(self) -> ClusterMetadata:
+        """Of whichever broker answers first: `Away`, with what the client met, when none does."""
+        for seconds in PATIENCE:
+            try:
+                return self._admin.list_topics(timeout=seconds)
+            except KafkaException as exception:
+                error = exception
+            self._admin.poll(0)
+            if self._refused:
+                break
+        why = self._trouble or error_of(error).str()
+        raise Away(f"no broker answers at {self._settings.bootstrap}: {why}") from error
 
     def _note(self, error: KafkaError) -> None:
         """What the client meets in the background: why one connection could not be had, or that none could."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ SLOW_SECONDS = 1.0
 
 _END = re.compile(r"EndTxn returned (\w+)")
 _OWN_EPOCH = re.compile(r"Acquired PID\{Id:(\d+),Epoch:(\d+)\}")
+REMEMBERED = 100  # lines and errors of one transaction
 EPOCH_BITS = 16  # of a broker's epoch, which begins anew with each producer id
 
 
@@ -82,15 +84,18 @@ class Watch:
     """Gathers what `doubt` is decided from. It is the client's logger, and its callbacks are bound to it."""
 
     def __init__(self) -> None:
-        self._errors: list[str] = []
-        self._lines: list[tuple[str, str]] = []
+        # One of each is enough; the last ones are kept, as brokers that are away are complained of for ever.
+        self._errors: deque[str] = deque(maxlen=REMEMBERED)
+        self._lines: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
         self._troubles = 0
         self._troubles_before = 0
         self._counted = False
 
     def begin(self) -> None:
         """What was noticed before is over: between transactions nothing can be torn."""
-        self._errors, self._lines, self._troubles_before = [], [], self._troubles
+        self._errors.clear()
+        self._lines.clear()
+        self._troubles_before = self._troubles
 
     def seen(self, *, seconds: float, repeated: bool) -> Seen:
         """What was noticed since `begin`."""
@@ -101,7 +106,7 @@ class Watch:
 
     def epoch(self) -> int | None:
         """See `own_epoch`."""
-        return own_epoch(self._lines)
+        return own_epoch(tuple(self._lines))
 
     # --- what the client calls ------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class Deliveries:
         self._milliseconds = max(self._milliseconds, message.timestamp()[1])
 
     def receipt(self, sent: Iterable[Place], now: Callable[[], datetime]) -> Commit:
-        """For records that were sent to these places in this order."""
+        """For records that were sent to these places in this order, all of which have arrived."""
         offsets = {place: iter(found) for place, found in self._offsets.items()}
         appended_at = now() if self._milliseconds < 0 else instant(self._milliseconds)
         return Commit(offsets=[next(offsets[place]) for place in sent], appended_at=appended_at)
