@@ -207,6 +207,24 @@ async def test_a_drain_ends_without_a_broker(monkeypatch):
     await asyncio.wait_for(worker.stop(), DEADLINE_SECONDS)
 
 
+async def test_a_client_that_has_failed_for_good_is_replaced(queue, start):
+    worker = await start(it=lambda: 42)
+    await queue.until(lambda: queue.reports)
+    sender = worker._session._transport._sender
+    failed, sender._failed = sender._client, True
+    [lease] = await queue.hand_out(run("it"))
+    await queue.finished(lease)
+    assert sender._client is not failed
+
+
+async def test_a_worker_that_cannot_hear_any_more_ends_with_the_reason(queue, start):
+    worker = await start(it=lambda: 42)
+    await queue.until(lambda: queue.reports)
+    worker._session._transport.inbox._reading = "no reading"
+    with pytest.raises(AttributeError, match="current_at"):
+        await worker.wait()
+
+
 # --- clients that cannot be used ---
 
 

@@ -118,13 +118,14 @@ class KafkaInbox:
     def __init__(self, kafka: Kafka, queue: str) -> None:
         self.shards = 0
         self._queue = queue
+        self._place = f"Kafka at {kafka.bootstrap}"
         self._begin = kafka.namespace
         self._topic = kafka.namespace + records.dispatch(queue)
         self._said = ""  # the last word of the client on why nothing comes
         self._consumer = _made(Consumer, consumer_config(kafka) | {"error_cb": self._note})
         self._loop = asyncio.get_running_loop()
         self._opened = ""
-        self._found: deque[Post | InboxLost] = deque()  # at most what is handed out; notices are repeated, not heaped
+        self._found: deque[Post | Exception] = deque()  # at most what is handed out; notices are repeated, not heaped
         self._arrived = asyncio.Event()
         self._wishes: deque[_Wish] = deque()
         self._wish: _Wish | None = None  # being fulfilled
@@ -149,7 +150,7 @@ class KafkaInbox:
             self._arrived.clear()
             await self._arrived.wait()
         found = self._found.popleft()
-        if isinstance(found, InboxLost):
+        if isinstance(found, Exception):
             raise found
         return found
 
@@ -168,15 +169,22 @@ class KafkaInbox:
     # --- the thread ---
 
     def _run(self) -> None:
-        while not self._stopping:
-            if self._wishes:
-                self._fulfil(self._wishes.pop())
-            elif self._reading is not None:
-                self._read(self._reading)
-            else:
-                self._come.wait()
-                self._come.clear()
-        self._consumer.close()
+        try:
+            while not self._stopping:
+                self._step()
+        except Exception as error:  # noqa: BLE001 -- whatever it was: a worker that hears nothing must end, and say why
+            self._call(self._put, error)
+        finally:
+            self._consumer.close()
+
+    def _step(self) -> None:
+        if self._wishes:
+            self._fulfil(self._wishes.pop())
+        elif self._reading is not None:
+            self._read(self._reading)
+        else:
+            self._come.wait()
+            self._come.clear()
 
     def _fulfil(self, wish: _Wish) -> None:
         self._wishes.clear()  # Only the newest is still waited for.
@@ -191,13 +199,18 @@ class KafkaInbox:
             self._consumer.assign([TopicPartition(place.topic, place.partition, end)])
             self._reading = Reading(wish.incarnation, end, asked_at)
         except KafkaException as exception:
-            self._lose(f"{_text(exception.args[0])}{self._because}")
+            self._lose(f"{self._place} cannot be asked: {_text(exception.args[0])}{self._because}")
         except Unreachable as error:
             self._lose(str(error))
 
     def _read(self, reading: Reading) -> None:
         current_at = reading.current_at
-        for message in self._messages():
+        try:
+            messages = self._messages()
+        except KafkaException as exception:
+            self._lose(f"the inbox cannot be read: {_text(exception.args[0])}")
+            return
+        for message in messages:
             lost = self._take(reading, message, current_at)
             if lost:
                 self._lose(lost)
@@ -230,7 +243,7 @@ class KafkaInbox:
 
     def _begun(self, reading: Reading) -> None:
         if not reading.is_begun and self._wish is not None:
-            reading.is_begun = True
+            reading.is_begun, self._said = True, ""
             self._call(self._open_to, self._wish)
             self._wish = None
 
@@ -312,7 +325,7 @@ class KafkaInbox:
         if not wish.opened.done():
             wish.opened.set_result(None)
 
-    def _put(self, found: Post | InboxLost) -> None:
+    def _put(self, found: Post | Exception) -> None:
         self._found.append(found)
         self._arrived.set()
 
@@ -327,7 +340,7 @@ class Sender:
         self._config = producer_config(kafka) | {"error_cb": lambda _error: None}
         self._client = _made(Producer, self._config)
         self._loop = asyncio.get_running_loop()
-        self._stopping = False
+        self._stopping = self._failed = False
         self._thread = threading.Thread(target=self._serve, name="tidewheel-reports", daemon=True)
         self._thread.start()
 
@@ -355,14 +368,19 @@ class Sender:
     def _serve(self) -> None:
         while not self._stopping:
             self._client.poll(SLICE_SECONDS)
+            if self._failed:
+                self._replace()
         _discard(self._client)
+
+    def _replace(self) -> None:
+        """A client that has failed for good: what it has not sent is said again, by another."""
+        failed, self._client, self._failed = self._client, _made(Producer, self._config), False
+        _discard(failed)
 
     def _translated(self, error: KafkaError) -> TidewheelError:
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return TidewheelError(f"the report is too large for the log: {_text(error)}")
-        if error.fatal():  # What it has not sent is said again, by another client.
-            failed, self._client = self._client, _made(Producer, self._config)
-            _discard(failed)
+        self._failed = self._failed or error.fatal()
         return Unreachable(f"a report was not delivered: {_text(error)}")
 
 
