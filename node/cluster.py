@@ -84,10 +84,10 @@ def api_door(
     others: Callable[[], Iterable[Service]],
 ) -> Door:  # fmt: skip
     """The API over a read model that projectors of any process write."""
-    model = open_database(settings.model_url)
-    progress = StoredProgress(log, positions=Writer(model).positions, now=clock.now, telemetry=telemetry)
+    reader = Reader(open_database(settings.model_url))
+    progress = StoredProgress(log, positions=reader.positions, now=clock.now, telemetry=telemetry)
     door = open_door(
-        settings, log, clock, telemetry, node_id=name, reader=Reader(model), progress=progress,
+        settings, log, clock, telemetry, node_id=name, reader=reader, progress=progress,
         unready=lambda: unready((*others(), progress)),
     )  # fmt: skip
     return Door(web=door.web, services=(progress, *door.services))

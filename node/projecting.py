@@ -41,8 +41,8 @@ class SharedProjector(GroupService):
         return None if projector is None else projector.problem
 
     def works(self) -> bool:
-        """See `GroupService.works`."""
-        return self._projector is None or self._projector.ready(0)
+        """See `GroupService.works`. A database that is away is a problem of its own, which `/readyz` names."""
+        return self._projector is None or self._projector.problem is not None or self._projector.ready(0)
 
     def assigned(self, partitions: Sequence[int], log: Log) -> None:  # noqa: ARG002 -- rows need no membership
         """See `Owner.assigned`."""

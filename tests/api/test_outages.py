@@ -21,7 +21,7 @@ from schemas import identity, topics
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runtime.log import Reader
+    from runtime.logs.reading import TurnReader
     from runtime.record import Record
 
 NODE = "n"
@@ -35,7 +35,7 @@ class Interrupted(SimulatedLog):
 
     broken = False
 
-    def open_reader(self, positions: Mapping[TopicPartition, int]) -> Reader:
+    def open_reader(self, positions: Mapping[TopicPartition, int]) -> TurnReader:
         reader = super().open_reader(positions)
         poll = reader.poll
 
