@@ -11,7 +11,7 @@ pytest_plugins = ["tests.support.kafka"]
 
 TESTS = Path(__file__).parent
 # Folders whose tests start processes or live through hours of simulated time. `make check` leaves them out.
-SLOW = {"acceptance", "kill", "simulation"}
+SLOW = {"acceptance", "kill", "simulation", "storm"}
 
 # No deadline and no complaint about slowness: a busy machine refutes no property.
 # CI searches the same examples every time, so that what lands does not depend on luck; people search new ones.
