@@ -28,7 +28,11 @@ def examine(settings: ClusterSettings, now: datetime) -> Iterator[Finding]:
         asked = Administration(settings.log)
         cluster = asked.cluster()
     except LogError as error:
-        yield wrong(str(error), "bootstrap, and the `kafka` settings for how to be let in")
+        yield wrong(
+            str(error),
+            "look at `bootstrap`, and at `kafka` for how to be let in; an address that you did not give is one that a "
+            "broker advertises (advertised.listeners)",
+        )
         return
     yield ok(f"cluster {cluster.name} answers at {settings.bootstrap}")
     yield brokers.enough_brokers(len(cluster.brokers), settings.log)
