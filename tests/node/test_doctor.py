@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +11,9 @@ import pytest
 from node.admin.drift import Drift, Weight
 from node.doctor import brokers
 from node.doctor.finding import Finding
-from node.doctor.machine import tz_data
+from node.doctor.machine import examine, tz_data
+from node.folder import DataFolder
+from node.settings import ClusterSettings, Settings
 from runtime.logs.kafka.administration import FoundTopic
 from runtime.logs.kafka.settings import KafkaSettings
 
@@ -181,3 +184,24 @@ def test_another_tz_database_on_the_machine_is_worth_a_note():
         == [("ok", "time zone data 2026f (pinned package)")] * 2
     )
     assert tz_data("2026f", "2025b").verdict == "note"
+
+
+# --- this machine ---
+
+NOBODY = "http://127.0.0.1:9"
+
+
+def test_a_folder_that_is_not_there_yet_and_a_server_that_does_not_run_are_no_faults(tmp_path):
+    findings = list(examine(Settings(data=tmp_path / "none"), NOBODY))
+    assert {each.verdict for each in findings} == {"ok", "note"}
+    assert [each.remedy for each in findings[-2:]] == ["`tidewheel dev` makes it", "start one: tidewheel dev"]
+    assert not (tmp_path / "none").exists()
+
+
+def test_each_process_of_a_node_has_its_folder_and_is_named(tmp_path):
+    held = DataFolder.hold(tmp_path / "process-0")
+    DataFolder.hold(tmp_path / "process-1").release()
+    findings = [each.what for each in examine(ClusterSettings(data=tmp_path), NOBODY)]
+    assert f"{tmp_path / 'process-0'} is in use by process {os.getpid()}" in findings
+    assert f"{tmp_path / 'process-1'}: no process has it" in findings
+    held.release()
