@@ -75,6 +75,16 @@ acceptance: $(DEV_STAMP) ## Run the acceptance tests: a real process, used as a 
 	@if compgen -G 'tests/acceptance/test_*.py' >/dev/null; then $(BIN)/pytest tests/acceptance $(ARGS); \
 	 else echo 'There is no tests/acceptance yet: nothing was accepted.' >&2; exit 1; fi
 
+MINUTES ?= 20
+SCHEDULES ?= 500
+SEED ?= 1
+RESULTS ?= storms.jsonl
+
+.PHONY: storm
+storm: $(DEV_STAMP) ## Kill processes and the broker for a while, and audit (MINUTES=20 SCHEDULES=500 SEED=1 RESULTS=storms.jsonl)
+	@STORM_MINUTES=$(MINUTES) STORM_SCHEDULES=$(SCHEDULES) STORM_SEED=$(SEED) STORM_RESULTS=$(RESULTS) \
+	  $(BIN)/pytest tests/storm $(ARGS)
+
 .PHONY: bench
 bench: $(DEV_STAMP) ## Run the benchmarks one after another (ONLY=occurrences runs one)
 	@$(BIN)/python -m bench $(ONLY)

@@ -14,6 +14,8 @@ PROMISED = [
     "sim",
     "acceptance",
     "bench",
+    "storm",
+    "kafka",
     "generate",
     "verify",
     "dev",
