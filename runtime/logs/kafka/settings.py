@@ -50,7 +50,7 @@ class KafkaSettings:
     min_insync_replicas: int = 2
     session_timeout: timedelta = timedelta(seconds=6)
     plaintext: bool = False  # whether an unencrypted connection to another machine is wanted
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
 
     def named(self, name: str) -> str:
         """A group or a transactional id as the brokers know it; topics have our name in theirs."""

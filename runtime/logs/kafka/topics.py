@@ -104,6 +104,7 @@ class Topics:
         self._known: dict[str, tuple[float, Known]] = {}
         self._absent: dict[str, float] = {}
         self._declared: dict[str, TopicSpec] = {}
+        self._agreed: dict[TopicSpec, int] = {}  # what exists as it was wanted
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -185,12 +186,16 @@ class Topics:
     def create(self, specs: Mapping[TopicSpec, int]) -> None:
         """See `Log.create`; returns when the new topics can be written to."""
         with self._lock:
-            there = self._existing(specs)
-            new = {spec: count for spec, count in specs.items() if spec.name not in there}
-            self._declared |= {spec.name: spec for spec in specs}
+            wanted = {spec: count for spec, count in specs.items() if self._agreed.get(spec) != count}
+            if not wanted:  # Queues are created with every look at them.
+                return
+            there = self._existing(wanted)
+            new = {spec: count for spec, count in wanted.items() if spec.name not in there}
+            self._declared |= {spec.name: spec for spec in wanted}
             self._make(new)
             for spec, count in new.items():
                 self._await(spec.name, count)
+            self._agreed |= wanted
 
     def _existing(self, specs: Mapping[TopicSpec, int]) -> set[str]:
         """Those that exist as they should; LogError for one that exists otherwise."""

@@ -142,6 +142,10 @@ def test_how_brokers_are_reached_is_the_user_s(name):
     check(replace(HERE, properties={name: "x"}))
 
 
+def test_a_password_is_not_shown_with_the_settings():
+    assert "secret" not in repr(replace(HERE, properties={"sasl.password": "secret"}))
+
+
 def test_every_denial_has_a_reason():
     assert all(DENIED.values())
 

@@ -110,6 +110,24 @@ def test_a_commit_whose_answer_is_lost_is_repeated_and_doubted(opened, proxy):
     assert log.committed("group", [E0]) == {E0: 3}
 
 
+def test_a_late_abort_does_not_take_half_of_the_next_transaction(opened, proxy):
+    reasons: list[str] = []
+    producer = (log := opened(replaced=reasons)).open_producer("writer", group="group")
+    held = proxy.next(END_TXN, Fate.HOLD)
+    producer.begin()
+    producer.send(to(E0, "A"))
+    producer.flush()
+    producer.abort()
+    producer.begin()
+    producer.send(to(E0, "B1"))
+    producer.flush()
+    proxy.release(held)
+    producer.send(to(E0, "B2"))
+    producer.commit({E0: 2})
+    assert reasons
+    assert read(log, E0) == ["B1", "B2"]
+
+
 @pytest.mark.parametrize(("fate", "seen"), [(Fate.DROP, []), (Fate.LOSE_ANSWER, ["A"])])
 def test_a_commit_of_which_nobody_hears_is_an_error_and_the_log_tells_what_became_of_it(opened, proxy, fate, seen):
     log = opened(session=timedelta(seconds=2))
