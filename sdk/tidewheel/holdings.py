@@ -107,10 +107,12 @@ class Holdings:
         """The attempt ended: `entry` is said until it is acknowledged, also when the lease is no longer held."""
         self.finished[lease] = entry
 
-    def drop(self, lease: str) -> None:
-        """The lease is no longer this worker's."""
+    def drop(self, lease: str) -> bool:
+        """The lease is no longer this worker's; whether it was until now."""
+        was_held = lease in self._held
         self._release(lease)
         self._started.pop(lease, None)
+        return was_held
 
     def retire(self, now: float) -> None:
         """Another incarnation takes this one's place: all leases are given up, outcomes are still told."""

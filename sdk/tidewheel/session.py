@@ -37,7 +37,9 @@ _LOG = logging.getLogger("tidewheel.worker")
 CLAIM_WAIT_SECONDS = 20.0  # below what proxies commonly cut off
 CALL_SECONDS = 5.0  # for an answer that is not waited for: a third of what ends an idle incarnation
 BACKOFF_SECONDS_MAX = 5.0  # A server that comes back is found within one idle period.
-EMPTY_SECONDS = 0.1  # after a long poll that came back empty at once, so that no server is asked in a tight loop
+# After a long poll that came back at once with nothing new, so that no server is asked in a tight loop: it repeats a
+# cancel with each report of a task that does not stop.
+EMPTY_SECONDS = 0.1
 STOP_SECONDS = 2.0  # for a coroutine's clean-up after it was interrupted
 FORMER_MAX = 8  # incarnations whose tasks may still run and have something to say
 FORMER_SECONDS = 12 * 3600.0  # The server knows an ended incarnation for a day; later it would take it for a new one.
@@ -171,7 +173,6 @@ class Session:
             return
         if post.incarnation == self._holdings.incarnation:
             self._absorb(self._holdings, 0, post.answer, late_by=boottime() - post.current_at)
-            self._wake.set()  # What was read is said at once, as the next long poll would.
 
     async def _claim_once(self, claim_id: str) -> None:
         await self._introduced.wait()
@@ -186,7 +187,7 @@ class Session:
                 draining=self._draining,
             )
         answer = await self._send(holdings, report, CLAIM_WAIT_SECONDS + CALL_SECONDS, waited=CLAIM_WAIT_SECONDS)
-        if answer == Answer() and boottime() - report.sent_at < EMPTY_SECONDS:
+        if not (answer.leases or answer.lost) and boottime() - report.sent_at < EMPTY_SECONDS:
             await asyncio.sleep(EMPTY_SECONDS)
 
     def _absorb(self, holdings: Holdings, number: int, answer: Answer, *, late_by: float) -> None:
@@ -197,7 +198,8 @@ class Session:
             self._fence("the process stood still for too long")
             return
         for lease in answer.lost:
-            holdings.drop(lease)
+            if holdings.drop(lease):
+                self._wake.set()
             self._attempts.stop(lease, None)
         for lease in answer.cancelled:
             self._attempts.stop(lease, "cancelled")

@@ -27,6 +27,9 @@ class Line:
         self.steps: list[tuple[str, Any]] = []
         self.post: asyncio.Queue[Post | InboxLost] = asyncio.Queue()
         self._changed = asyncio.Condition()
+        self.asked = asyncio.Event()  # The task was asked to stop;
+        self.hold = asyncio.Event()  # it does when this is set.
+        self.hold.set()
 
     async def open(self, incarnation):
         if ("open", incarnation) not in self.steps:
@@ -66,16 +69,20 @@ class Line:
 @pytest.fixture
 async def line():
     line = Line()
-    session = Session(line, {"it": register("it", for_ever)}, name="w1", slots=3)
+
+    async def it():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            line.asked.set()
+            await line.hold.wait()
+
+    session = Session(line, {"it": register("it", it)}, name="w1", slots=3)
     session.start()
     await line.until(lambda: line.reports)
     yield line
     await session.drain(0.0)
     await session.wait()
-
-
-async def for_ever():
-    await asyncio.Event().wait()
 
 
 def hand_out(incarnation: str, offset: int) -> Answer:
@@ -112,9 +119,34 @@ async def test_what_may_have_been_written_longer_ago_than_it_may_start_is_read_a
 
 async def test_who_does_not_know_the_end_of_the_inbox_asks_for_nothing(line):
     line.is_current = False
-    line.give(Answer(cancelled=("default.0.1.key",)))
-    report = await line.until(lambda: line.reports[1:] and line.reports[-1])
+    line.give(hand_out(line.reports[0]["incarnation"], 7))
+    report = await line.until(lambda: line.reports[-1]["started"] and line.reports[-1])
     assert report["slots"] == 0
+
+
+async def test_a_cancel_is_not_answered_as_it_is_repeated_in_answer_to_each_report(line):
+    """Else a task that does not stop would have worker and owner talk without a pause."""
+    line.give(hand_out(line.reports[0]["incarnation"], 7))
+    await line.until(lambda: line.reports[-1]["started"])
+    line.hold.clear()
+    line.give(Answer(cancelled=("default.0.7.key",)))
+    await asyncio.wait_for(line.asked.wait(), DEADLINE_SECONDS)
+    before = len(line.reports)
+    line.give(Answer(cancelled=("default.0.7.key",)))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert (len(line.reports), line.post.empty()) == (before, True)
+    line.hold.set()
+    report = await line.until(lambda: line.reports[-1]["finished"] and line.reports[-1])
+    assert report["finished"] == [{"lease": "default.0.7.key", "outcome": "cancelled"}]
+
+
+async def test_a_lease_that_ended_is_let_go_of_at_once(line):
+    line.give(hand_out(line.reports[0]["incarnation"], 7))
+    await line.until(lambda: line.reports[-1]["started"])
+    line.give(Answer(lost=("default.0.7.key",)))
+    report = await line.until(lambda: not line.reports[-1]["held"] and line.reports[-1])
+    assert (report["read_up_to"], report["finished"]) == (7, [])
 
 
 async def test_an_inbox_that_was_lost_ends_its_incarnation_which_takes_leave_before_the_next_one_begins(line):
