@@ -51,7 +51,11 @@ class Member:
 
     def is_ready(self) -> bool:
         """Whether it has ever said so."""
-        return b"is ready" in self.output.read_bytes()
+        return self.said("is ready") > 0
+
+    def said(self, words: str) -> int:
+        """How often it said them."""
+        return self.output.read_bytes().count(words.encode())
 
     def kill(self) -> None:
         """SIGKILL: no word, no clean-up."""
