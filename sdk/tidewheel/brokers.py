@@ -51,7 +51,7 @@ class Kafka:
         if not (self.plaintext or self._is_encrypted or self._is_here):
             raise ValueError(
                 "kafka: the connection to another machine is not encrypted; set the property security.protocol to "
-                "SSL or SASL_SSL, or plaintext where the network is trusted"
+                "SSL or SASL_SSL (TIDEWHEEL_KAFKA), or plaintext where the network is trusted (TIDEWHEEL_PLAINTEXT)"
             )
 
     @classmethod

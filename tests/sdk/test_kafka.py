@@ -125,7 +125,7 @@ async def test_workers_that_share_an_inbox_run_what_is_theirs_and_nobody_who_com
 async def test_a_queue_without_topics_is_waited_for_and_the_log_says_what_makes_them(broker, start_on, said, caplog):
     with workers_topics(broker) as kafka:
         async with KafkaQueue(kafka) as queue:
-            seen = said("queue 'default' has no inboxes yet")
+            seen = said(f"there is no topic {kafka.namespace}tidewheel.dispatch.default")
             worker = await start_on(queue, it=lambda: 42)
             await asyncio.wait_for(seen.wait(), DEADLINE_SECONDS)
             assert "tidewheel admin topics create --queue default" in caplog.text

@@ -199,6 +199,8 @@ class KafkaInbox:
             self._consumer.assign([TopicPartition(place.topic, place.partition, end)])
             self._reading = Reading(wish.incarnation, end, asked_at)
         except KafkaException as exception:
+            with suppress(KafkaException):
+                self._consumer.poll(0)  # The client says what is wrong only to one who listens.
             self._lose(f"{self._place} cannot be asked: {_text(exception.args[0])}{self._because}")
         except Unreachable as error:
             self._lose(str(error))
@@ -282,21 +284,20 @@ class KafkaInbox:
     # --- questions of the thread ---
 
     def _check_topic(self) -> None:
-        try:
-            found = self._partitions(self._topic)
-        except Unreachable as error:
-            raise Unreachable(
-                f"queue {self._queue!r} has no inboxes yet ({error}); make them with: "
-                f"tidewheel admin topics create --queue {self._queue}"
-            ) from error
+        found = self._partitions(
+            self._topic, f"; make the queue's inboxes with: tidewheel admin topics create --queue {self._queue}"
+        )
         if found != records.INBOXES:
             raise Unreachable(f"topic {self._topic} has {found} partitions, not {records.INBOXES}")
 
-    def _partitions(self, topic: str) -> int:
+    def _partitions(self, topic: str, remedy: str = "") -> int:
+        """How many partitions the topic has; Unreachable, with the remedy, when there is none."""
         found = self._consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic]
-        if found.error is not None:
-            raise Unreachable(f"topic {topic}: {_text(found.error)}")
-        return len(found.partitions)
+        if found.error is None:
+            return len(found.partitions)
+        if found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise Unreachable(f"there is no topic {topic}{remedy}")
+        raise Unreachable(f"topic {topic}: {_text(found.error)}")
 
     def _end(self, place: TopicPartition, seconds: float) -> int:
         found = self._consumer.get_watermark_offsets(place, timeout=seconds)
