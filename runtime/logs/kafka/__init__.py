@@ -8,7 +8,8 @@
 - producing, doubt: the transactional writer, and when it must be replaced;
 - tending: listens to writers that are idle;
 - appending: records without a transaction, from any thread;
-- membership, claim: our share of a role's partitions, and the right that a commit quotes.
+- membership, claim: our share of a role's partitions, and the right that a commit quotes;
+- administration: what operators ask of a cluster.
 
 What a crash does: an open transaction is aborted by the successor's first call, or by the broker when its time is up.
 A commit whose outcome nobody heard of is found in the log, whole or not at all.

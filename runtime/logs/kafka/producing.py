@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from threading import Lock
@@ -30,7 +30,8 @@ from runtime.logs.producing import Commit
 from runtime.record import Outgoing, TopicPartition
 
 INIT_SECONDS = 15.0  # ending a predecessor's transaction takes the broker some milliseconds, a new coordinator seconds
-HEARD_HEARTBEATS = 2  # within so many we hear of a new generation, or are no member any more
+HEARTBEATS_HEARD = 2  # within so many we hear of a new generation, or are no member any more
+GENERATIONS_MAX = 3  # that one transaction may meet: with a fourth, the group has no peace for us
 
 Place = tuple[str, int]
 
@@ -77,7 +78,8 @@ class KafkaProducer:
         self._doubts = doubts
         self._replaced = replaced
         self._busy = Lock()  # while the client is used between transactions
-        self._sent: list[Place] | None = None
+        self._sent: list[Outgoing] | None = None
+        self._flushes: list[int] = []  # how many had been sent at each flush
         self._deliveries = Deliveries()
         self._tainted = ""
         self._broken: LogError | None = None
@@ -99,7 +101,7 @@ class KafkaProducer:
             self._call("begin", client.poll, 0)
             self._watch.begin()
             self._call("begin", client.begin_transaction)
-            self._sent, self._deliveries = [], Deliveries()
+            self._sent, self._flushes, self._deliveries = [], [], Deliveries()
 
     def send(self, records: Iterable[Outgoing]) -> None:
         """See `Producer.send`."""
@@ -109,13 +111,14 @@ class KafkaProducer:
             self._topics.check(*place)
         for record in added:
             self._produce(client, record)
-            sent.append((self._settings.namespace + record.topic, record.partition))
+        sent += added
 
     def flush(self) -> None:
         """See `Producer.flush`."""
-        client, _ = self._open()
+        client, sent = self._open()
         self._check_claim()
         self._flush(client)
+        self._flushes.append(len(sent))
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> Commit:
         """See `Producer.commit`; whatever happens, the transaction is over."""
@@ -128,18 +131,18 @@ class KafkaProducer:
             raise
         with self._busy:
             self._sent = None
-            began = time.monotonic()
-            self._send_positions(client, positions)
+            self._send_positions(client, sent, positions)
             self._flush(client)
-            self._end("commit", client.commit_transaction, began)
-            return self._deliveries.receipt(sent, self._now)
+            self._end("commit", client.commit_transaction)
+            places = [(self._settings.namespace + record.topic, record.partition) for record in sent]
+            return self._deliveries.receipt(places, self._now)
 
     def abort(self) -> None:
         """See `Producer.abort`."""
         client, _ = self._open()
         with self._busy:
             self._sent = None
-            self._end("abort", client.abort_transaction, time.monotonic())
+            self._end("abort", client.abort_transaction)
 
     def close(self) -> None:
         """See `Producer.close`."""
@@ -187,25 +190,54 @@ class KafkaProducer:
         if left:
             raise self._break(LogError(f"producer {self._id}: {left} records or reports did not arrive in time"))
 
-    def _send_positions(self, client: Producer, positions: Mapping[TopicPartition, int]) -> None:
+    def _send_positions(
+        self, client: Producer, sent: Sequence[Outgoing], positions: Mapping[TopicPartition, int]
+    ) -> None:
+        """Send the positions, quoting our membership; once more when the group has moved on and we are still in it."""
         self._check_claim()
         if not positions:
             return
-        membership = self._membership() if self._claim is None else self._claim.membership()
         wanted = [
             confluent_kafka.TopicPartition(self._settings.namespace + partition.topic, partition.partition, position)
             for partition, position in positions.items()
         ]
-        try:
-            self._call("positions", client.send_offsets_to_transaction, wanted, membership, self._seconds)
-        except MovedOn:
-            if self._claim is not None:
-                self._claim.settle(membership, HEARD_HEARTBEATS * self._settings.session_ms / 4000)
-            raise
+        for left in reversed(range(GENERATIONS_MAX)):
+            membership = self._membership() if self._claim is None else self._claim.membership()
+            try:
+                client.send_offsets_to_transaction(wanted, membership, self._seconds)
+            except RAISED as exception:
+                error = error_of(exception)
+                told = translated(error, f"producer {self._id}, positions")
+                if self._claim is None or not left or not isinstance(told, MovedOn):
+                    raise self._break(told) from exception
+                self._settle(self._claim, membership)
+                self._repeat(client, sent)
+            else:
+                return
 
-    def _end(self, what: str, end: Callable[[float], None], began: float) -> None:
+    def _settle(self, claim: Claim, refused: bytes) -> None:
+        try:
+            claim.settle(refused, HEARTBEATS_HEARD * self._settings.session_ms / 4000)
+        except LogError as error:
+            raise self._break(error) from None
+
+    def _repeat(self, client: Producer, sent: Sequence[Outgoing]) -> None:
+        """The same transaction anew: a broker has refused it, and the partition has been ours all the while."""
+        self._end("abort", client.abort_transaction)
+        if self._tainted:
+            raise self._break(LogError(f"producer {self._id}: a rebalance and an abort in doubt: {self._tainted}"))
+        self._watch.begin()
+        self._call("begin", client.begin_transaction)
+        self._deliveries = Deliveries()
+        for count, record in enumerate(sent):
+            if count in self._flushes:
+                self._flush(client)
+            self._produce(client, record)
+
+    def _end(self, what: str, end: Callable[[float], None]) -> None:
         """Commit or abort, as often as the client wants it called within twice the transaction's time."""
-        deadline, repeated = began + 2 * self._seconds, False
+        began, repeated = time.monotonic(), False
+        deadline = began + 2 * self._seconds
         while True:
             try:
                 end(self._seconds)
@@ -259,7 +291,7 @@ class KafkaProducer:
         assert self._client is not None, "neither closed nor broken"
         return self._client
 
-    def _open(self) -> tuple[Producer, list[Place]]:
+    def _open(self) -> tuple[Producer, list[Outgoing]]:
         client = self._usable()
         if self._sent is None:
             raise LogError(f"producer {self._id} has no transaction open")

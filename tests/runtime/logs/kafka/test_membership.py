@@ -11,7 +11,7 @@ from runtime.clock import SystemClock
 from runtime.log import Fenced, Log, LogError
 from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import KafkaSettings
-from tests.runtime.logs.words import DEADLINE, E0, E1, E2, O0, SPECS, read, to, write
+from tests.runtime.logs.words import DEADLINE, E0, E1, E2, O0, SPECS, read, records_of, to, write
 from tests.support.proxy import HEARTBEAT, JOIN_GROUP, Fate, proxied
 
 Joined = Callable[..., "Process"]
@@ -177,6 +177,31 @@ def test_who_is_cut_off_loses_its_partitions_and_can_commit_no_more(log, setting
     write(second.owned[0].open_producer("owners.0", group="owners"), *to(O0, "in time"))
     assert read(log, O0) == ["in time"]
     assert log.committed("owners", [E0]) == {}
+
+
+def test_a_transaction_that_meets_a_rebalance_is_written_anew_while_its_partition_stays_ours(log, joined):
+    first = joined("a")
+    first.has(0, 1, 2)
+    claims = {partition: owner._claim for partition, owner in first.owned.items()}
+    passed = claims[0].membership()
+    second = joined("b")
+    second.becomes(lambda: len(second.owned) == 1)
+    kept = min({0, 1, 2} - set(second.owned))
+    first.becomes(lambda: len(first.owned) == 2 and claims[kept].membership() != passed)
+    present, claim = claims[kept].membership(), claims[kept]
+    claim._membership = passed  # as if the group had moved on just now,
+    claim.settle = lambda refused, seconds: claim.capture(present)  # and we heard of it a moment later
+    producer = first.owned[kept].open_producer(f"owners.{kept}", group="owners")
+    producer.begin()
+    producer.send(to(O0, "decided"))
+    producer.flush()
+    producer.send(to(O0, "done"))
+    offsets = producer.commit({E0: 9}).offsets
+    assert read(log, O0) == ["decided", "done"]
+    assert [record.offset for record in records_of(log, O0)] == list(offsets)
+    assert log.committed("owners", [E0]) == {E0: 9}
+    write(producer, *to(O0, "and on"))
+    assert read(log, O0) == ["decided", "done", "and on"]
 
 
 def test_a_broker_refuses_what_quotes_a_generation_that_has_passed(log, joined):
