@@ -1,10 +1,9 @@
-"""The server's commands `dev`, `serve` and `doctor`; `audit` has a package of its own."""
+"""The server's commands that run something: `dev` and `serve`."""
 
 from __future__ import annotations
 
 import gc
 import signal
-import sys
 import threading
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +11,6 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from node import doctor as findings
 from node import settings as configuration
 from node.children import end_with_parent
 from node.cluster import compose_process, processes_of
@@ -25,7 +23,7 @@ from node.settings import ClusterSettings, NodeSettings, Settings
 from runtime.log import LogError
 from runtime.telemetry import Event, Telemetry
 
-__all__ = ["dev", "doctor", "serve"]
+__all__ = ["dev", "serve"]
 
 LOOK_SECONDS = 1.0  # between looks whether we may still work
 T = TypeVar("T", bound=NodeSettings)
@@ -145,23 +143,6 @@ def _told_to_stop() -> threading.Event:
     signal.signal(signal.SIGTERM, tell)
     signal.signal(signal.SIGINT, tell)
     return told
-
-
-@click.command()
-@click.option("--config", type=click.Path(path_type=Path), help="A TOML file of settings.")
-@click.option("--data", type=click.Path(path_type=Path), help="The data folder to look at [tidewheel-data].")
-@click.option("--url", envvar="TIDEWHEEL_URL", default="http://127.0.0.1:8440", show_default=True)
-def doctor(config: Path | None, url: str, **flags: Any) -> None:
-    """Look for what could be wrong with this machine, folder and server; exit 1 when something is."""
-    console = Console(soft_wrap=True)
-    marks = {"ok": "[green]ok   [/]", "note": "[yellow]note [/]", "wrong": "[red]wrong[/]"}
-    wrong = False
-    for finding in findings.examine(_read_settings(Settings, config, flags), url):
-        wrong = wrong or finding.verdict is findings.Verdict.WRONG
-        console.print(f"{marks[finding.verdict]} {finding.what}", highlight=False)
-        if finding.remedy:
-            console.print(f"      {finding.remedy}", style="dim", highlight=False)
-    sys.exit(1 if wrong else 0)
 
 
 def _read_settings(kind: type[T], config: Path | None, flags: dict[str, Any]) -> T:

@@ -64,11 +64,12 @@ async def asked(commander: Commander, name: str, command_id: str) -> Answer | No
     return await commander.ask("tidewheel.schedule.pause.v1", {"tenant": "a", "name": name}, command_id)
 
 
-@pytest.mark.parametrize(("one", "other"), [("c", "e"), ("a", "b")])
+@pytest.mark.parametrize(("one", "other", "places"), [("c", "e", {10}), ("a", "b", {12, 4})])
 def test_each_node_gets_the_answers_to_its_own_commands(
-    log: SimulatedLog, appender: Appender, one: str, other: str
+    log: SimulatedLog, appender: Appender, one: str, other: str, places: set[int]
 ) -> None:
     """Also when both listen on one partition of `replies`, and when both chose the same id for their command."""
+    assert {identity.partition_of(node, topics.REPLY_PARTITIONS) for node in (one, other)} == places
     first, second = commander(log, appender, one), commander(log, appender, other)
 
     async def ask_both() -> list[Answer | None]:
