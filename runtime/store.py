@@ -24,6 +24,11 @@ class StoreCorrupt(StoreError):
 class Store(Protocol):
     """Ordered bytes -> bytes."""
 
+    @property
+    def place(self) -> str:
+        """Where it is, as an operator finds it."""
+        ...
+
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`."""
         ...
@@ -41,6 +46,10 @@ class Store(Protocol):
 
     def clear(self) -> None:
         """Forget everything."""
+        ...
+
+    def set_aside(self) -> str:
+        """Begin anew, empty; what was there is kept for a look: the answer says where, or that it is not."""
         ...
 
     def close(self) -> None:

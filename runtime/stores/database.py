@@ -51,8 +51,8 @@ class Database:
         self._scans: WeakSet[Scan] = WeakSet()
         self._write_options = WriteOptions()
         self._write_options.sync = sync
-        self._rocks = _open(path, options, read_only=read_only)
-        self._closed = False
+        self._closed = True
+        self._open(options, read_only=read_only)
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`."""
@@ -96,6 +96,10 @@ class Database:
         for scan in list(self._scans):
             scan.release()
         self._rocks.close()
+
+    def _open(self, options: Options, *, read_only: bool = False) -> None:
+        self._rocks = _open(self._path, options, read_only=read_only)
+        self._closed = False
 
 
 class Scan:

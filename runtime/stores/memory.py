@@ -12,6 +12,8 @@ from runtime.store import StoreError
 class MemoryStore:
     """`Store` in a dict and the sorted list of its keys."""
 
+    place = "memory"
+
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
         self._keys: list[bytes] = []
@@ -54,6 +56,11 @@ class MemoryStore:
         self._settle_scans()
         self._values.clear()
         self._keys = []
+
+    def set_aside(self) -> str:
+        """See `Store.set_aside`."""
+        self.clear()
+        return "nowhere: it was in memory"
 
     def close(self) -> None:
         """See `Store.close`. Scans that are under way end with an error."""

@@ -90,6 +90,14 @@ def test_clear_forgets_everything_and_the_store_can_be_used_again(store):
     assert list(store.scan(b"", None)) == [(b"a", b"3")]
 
 
+def test_a_store_that_is_set_aside_is_empty_and_can_be_used_again(store):
+    store.apply({b"a": b"1"})
+    assert store.set_aside()
+    assert list(store.scan(b"", None)) == []
+    store.apply({b"a": b"2"})
+    assert store.get(b"a") == b"2"
+
+
 def test_closing_twice_is_fine_and_using_a_closed_store_is_not(store):
     store.close()
     store.close()

@@ -135,13 +135,50 @@ def test_a_damaged_list_of_tables_is_told(path):
         read_everything(path)
 
 
-def test_a_damaged_store_can_be_set_aside_and_a_new_one_opened_in_its_place(path):
-    largest(path, "MANIFEST-*").unlink()
-    with pytest.raises(StoreCorrupt):
-        RocksStore(path)
-    path.rename(path.with_name("set aside"))
-    with closing(RocksStore(path)) as store:
+@pytest.mark.parametrize("pattern", ["*.sst", "MANIFEST-*", "CURRENT"])
+def test_a_store_that_does_not_open_is_set_aside_and_a_new_one_takes_its_place(path, pattern):
+    """Whoever opens it is told why and where the damaged one is kept, with all that is left of it."""
+    largest(path, pattern).unlink()
+    told = []
+    with closing(RocksStore.opened(path, told=lambda *what: told.append(what))) as store:
         assert list(store.scan(b"", None)) == []
+        store.apply({b"a": b"1"})
+    ((reason, kept),) = told
+    assert str(path) in reason
+    assert kept == str(path.with_name("store.quarantined-1"))
+    assert (Path(kept) / "IDENTITY").exists()
+
+
+def test_a_sound_store_is_opened_as_it_is(path):
+    told = []
+    with closing(RocksStore.opened(path, told=lambda *what: told.append(what))) as store:
+        assert dict(store.scan(b"", None)) == ENTRIES
+    assert told == []
+
+
+def test_a_store_that_is_set_aside_is_empty_and_the_old_one_can_be_looked_at(path):
+    with closing(RocksStore(path)) as store:
+        assert store.place == str(path)
+        kept = store.set_aside()
+        assert list(store.scan(b"", None)) == []
+        store.apply({b"new": b"entry"})
+    with closing(RocksStore(Path(kept))) as old:
+        assert dict(old.scan(b"", None)) == ENTRIES
+    with closing(RocksStore(path)) as store:
+        assert dict(store.scan(b"", None)) == {b"new": b"entry"}
+
+
+def test_two_stores_are_kept_aside_and_the_oldest_goes(path):
+    """A disk that damages a store again and again does not fill up."""
+    path.with_name("store.quarantined-of-another-kind").mkdir()
+    with closing(RocksStore(path)) as store:
+        for number in range(11):
+            store.apply({b"number": b"%d" % number})
+            store.set_aside()
+    names = sorted(folder.name for folder in path.parent.iterdir())
+    assert names == ["store", "store.quarantined-10", "store.quarantined-11", "store.quarantined-of-another-kind"]
+    with closing(RocksStore(path.with_name("store.quarantined-11"))) as last:
+        assert last.get(b"number") == b"10"
 
 
 def test_a_folder_that_cannot_be_made_is_no_damage(tmp_path):
