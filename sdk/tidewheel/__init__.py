@@ -7,7 +7,7 @@ puts schedules and jobs and asks what became of their runs. The command `tidewhe
 
     worker.py      the public worker: tasks, signals, embedding
       session.py     its conversation with the queue's owner: prompt reports, post, fencing, drain
-      transports/    the ways to the owner: through the server's API, or through Kafka
+      transport.py   the way to the owner, a port; transports/ has it through the server's API and through Kafka
       holdings.py    what it holds and has yet to say, without I/O
       attempts.py    tasks under way, in the loop and in threads
     client.py      the HTTP API as methods

@@ -29,7 +29,7 @@ from tidewheel.clock import boottime
 from tidewheel.errors import TidewheelError, Unreachable, WorkerReplaced
 from tidewheel.holdings import Holdings, Report
 from tidewheel.tasks import Task
-from tidewheel.transports import Inbox, InboxLost, Transport
+from tidewheel.transport import Inbox, InboxLost, Transport
 from tidewheel.wire import Answer, HandOut
 
 _LOG = logging.getLogger("tidewheel.worker")

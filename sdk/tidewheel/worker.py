@@ -18,7 +18,7 @@ from tidewheel import tasks
 from tidewheel.brokers import Kafka
 from tidewheel.errors import KafkaUnusable, WorkerReplaced
 from tidewheel.session import Session
-from tidewheel.transports import Transport
+from tidewheel.transport import Transport
 from tidewheel.transports.http import HttpTransport
 
 _LOG = logging.getLogger("tidewheel.worker")

@@ -10,7 +10,7 @@ import pytest
 from tests.sdk.fake_server import DEADLINE_SECONDS, run
 from tidewheel.session import Session
 from tidewheel.tasks import register
-from tidewheel.transports import InboxLost, Post
+from tidewheel.transport import InboxLost, Post
 from tidewheel.wire import Answer, HandOut
 
 pytestmark = pytest.mark.anyio

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas import identity
 from tidewheel import Kafka
 from tidewheel.brokers import consumer_config, producer_config
 from tidewheel.holdings import Holdings
@@ -29,6 +30,11 @@ from tidewheel.wire import Answer
 )
 def test_a_key_has_the_hash_that_javas_producer_gives_it(text, expected):
     assert records.murmur2(text.encode()) == expected & 0xFFFFFFFF
+
+
+@given(st.text(max_size=64), st.integers(1, 64))
+def test_workers_and_owners_agree_on_places_although_they_share_no_code(key, partitions):
+    assert records.partition_of(key, partitions) == identity.partition_of(key, partitions)
 
 
 def test_a_place_follows_from_names():

@@ -36,7 +36,8 @@ from tidewheel.brokers import Kafka, consumer_config, producer_config
 from tidewheel.clock import boottime
 from tidewheel.errors import KafkaUnusable, TidewheelError, Unreachable
 from tidewheel.holdings import Report
-from tidewheel.transports import InboxLost, Post, records
+from tidewheel.transport import InboxLost, Post
+from tidewheel.transports import records
 from tidewheel.transports.reading import Reading
 from tidewheel.wire import Answer
 
