@@ -1,20 +1,15 @@
 """How log events are written: for people on a terminal, or a JSON object a line for machines.
 
-What libraries say by Python's own logging goes the same way. A client that cannot reach its broker says so ten times a
-second, each of dozens: one line of a kind every ten seconds is enough, with how many were left out.
+What libraries say by Python's own logging goes the same way.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-import time
 from typing import Any
 
 import structlog
-
-REPEATED_SECONDS = 10.0  # at least so long between two lines of one kind
-KINDS_MAX = 1_000  # then they are forgotten, and each may speak again
 
 
 def logger(style: str, level: str) -> Any:
@@ -53,32 +48,4 @@ def _adopt_libraries(renderer: list[Any], lowest: int) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
         )
     )
-    handler.addFilter(Once())
     logging.basicConfig(handlers=[handler], level=max(lowest, logging.WARNING), force=True)
-
-
-class Once(logging.Filter):
-    """Lets a line of a kind through once in a while. Of one kind are lines that differ only in their numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._said: dict[tuple[str, str], tuple[float, int]] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is written; its text then tells how many like it were not."""
-        now = time.monotonic()
-        text = record.getMessage()
-        kind = (record.name, text.translate(_NO_DIGITS))
-        at, left_out = self._said.get(kind, (now - REPEATED_SECONDS, 0))
-        if now - at < REPEATED_SECONDS:
-            self._said[kind] = (at, left_out + 1)
-            return False
-        if len(self._said) >= KINDS_MAX:
-            self._said.clear()
-        self._said[kind] = (now, 0)
-        if left_out:
-            record.msg, record.args = f"{text} ({left_out} more like it)", ()
-        return True
-
-
-_NO_DIGITS = str.maketrans("", "", "0123456789")
