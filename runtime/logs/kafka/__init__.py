@@ -6,7 +6,7 @@
 - topics: how topics are made, and what is remembered of them;
 - reading, arrivals: a reader of explicit positions, whose partitions take turns;
 - producing, doubt: the transactional writer, and when it must be replaced;
-- tending: listens to writers that are idle;
+- tending, sayings: writers that are idle are listened to; what clients say by themselves is bounded;
 - appending: records without a transaction, from any thread;
 - membership, claim: our share of a role's partitions, and the right that a commit quotes;
 - administration: what operators ask of a cluster.

@@ -55,6 +55,7 @@ MOVED_ON = frozenset({
 })  # fmt: skip
 
 PASSING = frozenset({
+    KafkaError._NOENT,  # noqa: SLF001 -- as above; it is said of partitions that have no leader just now
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.FENCED_LEADER_EPOCH,

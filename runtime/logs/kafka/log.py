@@ -21,6 +21,7 @@ from runtime.logs.kafka.errors import translated, translating
 from runtime.logs.kafka.membership import KafkaMember
 from runtime.logs.kafka.producing import KafkaProducer
 from runtime.logs.kafka.reading import KafkaReader
+from runtime.logs.kafka.sayings import Sayings
 from runtime.logs.kafka.settings import KafkaSettings, admin_config, check, check_version, group_config
 from runtime.logs.kafka.tending import Tending
 from runtime.logs.kafka.topics import ANSWER_SECONDS, Topics, answer, patiently
@@ -54,7 +55,8 @@ class KafkaLog:
         self._closed = Event()
         self._admin = _made(AdminClient, admin_config(settings))
         self._topics = Topics(self._admin, settings)
-        self._appender = Appender(settings, clock.now, _log)
+        self._sayings = Sayings(_log)
+        self._appender = Appender(settings, clock.now, self._sayings)
         self._memberships = _Memberships(settings)
         self._tending = Tending()
         self.cluster_id = self._cluster_id()
@@ -119,7 +121,9 @@ class KafkaLog:
     def open_reader(self, positions: Mapping[TopicPartition, int]) -> KafkaReader:
         """See `Log.open_reader`."""
         self._check_open()
-        return KafkaReader(self._settings, self._topics, positions, is_log_closed=self._closed.is_set, logger=_log)
+        return KafkaReader(
+            self._settings, self._topics, positions, is_log_closed=self._closed.is_set, logger=self._sayings
+        )
 
     def open_producer(self, transactional_id: str, *, group: str) -> KafkaProducer:
         """See `Log.open_producer`."""
@@ -135,7 +139,14 @@ class KafkaLog:
         """See `Log.join`."""
         self._check_open()
         return KafkaMember(
-            self._settings, self._topics, group, topic, name=name, owner=owner, claimed=self._claimed, logger=_log
+            self._settings,
+            self._topics,
+            group,
+            topic,
+            name=name,
+            owner=owner,
+            claimed=self._claimed,
+            logger=self._sayings,
         )
 
     def append(self, records: Iterable[Outgoing]) -> Commit:
