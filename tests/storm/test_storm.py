@@ -82,8 +82,7 @@ def fleet(own_broker: Cluster, tmp_path: Path) -> Iterator[Fleet]:
 @pytest.mark.timeout(0)
 def test_kills_freezes_and_a_broker_that_dies_lose_and_double_nothing(own_broker: Cluster, fleet: Fleet) -> None:
     """Two schedulers, two dispatchers, two projectors, four workers: a random one is killed or frozen every few
-    seconds, in a long storm the broker too. Nothing is missing, nothing is doubled, and soon after the end every run has
-    its outcome.
+    seconds, in a long storm the broker too. Nothing is missing, nothing is doubled, and soon every run has its outcome.
     """
     fleet.start()
     log = KafkaLog(
