@@ -22,11 +22,12 @@ PART_BYTES_MAX = 512 * 1024  # half the smallest record limit in common use, so 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPosition:
-    """The next offset to read of one input."""
+    """The next offset to read of one input; `topic_id` is its topic's incarnation ("": before that was kept)."""
 
     topic: str
     partition: int
     offset: int
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class Footer:
 
     Every wakeup of the partition due at or before `decided_until` has been answered, with all inputs read that the
     log held at that instant; for the scheduler: each occurrence up to it has its decision.
+    `changelog_id` is the incarnation of the topic it was written to ("": before that was kept).
     """
 
     role: str
@@ -48,6 +50,7 @@ class Footer:
     outputs: int
     rows: int
     decision_parts: int
+    changelog_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

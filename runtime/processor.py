@@ -15,22 +15,26 @@ When a commit fails in a way that leaves doubt, the processor is closed and open
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from runtime import continuity
 from runtime import footer as framing
+from runtime.batch import NOTHING_GIVEN, Batch, Given, outgoing
 from runtime.clock_guard import ClockGuard
 from runtime.footer import Decision, DecisionHead, Footer, InputPosition
-from runtime.log import UnknownTopic
+from runtime.log import OffsetOutOfRange, UnknownTopic
 from runtime.machine import Moment, Output, Reached, Woken
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes
-from runtime.record import SEQUENCE_HEADER, Headers, Outgoing, Record, TopicPartition
-from runtime.restore import restore
+from runtime.record import SEQUENCE_HEADER, Outgoing, Record, TopicPartition
+from runtime.restore import Progress, restore, set_aside
+from runtime.store import StoreCorrupt
 from runtime.telemetry import Event, Metric, Telemetry
 from runtime.workspace import AT, EVIDENCE, META, Workspace
-from schemas import codec, identity, topics
+from schemas import codec, topics
 from schemas.facts import ClockHeld, ClockReleased, Fact
 from schemas.faults import Refused
 
@@ -43,16 +47,6 @@ if TYPE_CHECKING:
 OF_THE_SHELL = (ClockHeld, ClockReleased)  # facts that the shell itself states; they change no core's state
 NEVER_READ = datetime(1970, 1, 1, tzinfo=UTC)
 _WOKEN = Woken()
-
-
-class Given(NamedTuple):
-    """An input that is a fact, and its bytes."""
-
-    fact: Fact | None
-    value: bytes
-
-
-NOTHING_GIVEN = Given(None, b"")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,19 +73,6 @@ class World:
     telemetry: Telemetry
 
 
-@dataclass(slots=True)
-class Batch:
-    """What one batch decided, not yet committed."""
-
-    moment: Moment
-    sequence: int
-    headers: Headers  # of every output
-    facts: list[bytes] = field(default_factory=list)
-    outputs: list[Outgoing] = field(default_factory=list)
-    size: int = 0
-    answered: bool = False  # every wakeup due at read_until has been answered
-
-
 class Processor:
     """Drives one core over one partition. `open`, then `step` again and again from one thread, then `close`."""
 
@@ -115,7 +96,9 @@ class Processor:
         self._telemetry = world.telemetry
         self._limits = limits
         self._source = partition.source
-        self._partitions: dict[str, int] = {}  # of the topics that outputs went to: a count never changes
+        self._partitions: dict[str, int] = {}  # of the topics that outputs go to: a count never changes
+        self._incarnations: Mapping[str, str] = {}  # of the topics whose places we remember: neither do they
+        self._progress = Progress(partition, world.clock, world.telemetry)
         self._given = NOTHING_GIVEN
         self._labels = {"role": partition.role, "partition": str(partition.number)}
         self._guard = ClockGuard(accept_after=accept_clock_after)
@@ -135,18 +118,30 @@ class Processor:
 
     def open(self) -> None:
         """Take the partition over: fence the predecessor, restore the state, start reading where it stopped."""
+        with self._setting_aside_what_is_damaged():
+            self._open()
+
+    def _open(self) -> None:
         began = self._clock.since_boot()
         self._producer = self._log.open_producer(self._partition.transactional_id, group=self._partition.role)
-        restored = restore(self._log, self._store, self._workspace, self._partition, self._telemetry)
-        positions = {item: self._log.begin_offset(item) for item in self._inputs()}
+        self._partitions = continuity.counts_of(self._log, self._partition.layout)
+        restored = restore(
+            self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress
+        )  # fmt: skip
+        bearings = continuity.find(self._log, self._partition, restored, self._store.place, self._telemetry)
+        self._incarnations = bearings.incarnations
         if restored.footer is not None:
             self._resume(restored.footer)
-            positions |= framing.positions_of(restored.footer.positions)
         if restored.torn is not None:
             self._roll_forward(restored.torn)
-            positions |= framing.positions_of(restored.torn.head.positions)
-        self._reader = self._log.open_reader({item: positions[item] for item in self._inputs()})
+        self._reader = self._log.open_reader(bearings.positions)
         self._telemetry.set(Metric.RESTORE_SECONDS, self._labels, self._clock.since_boot() - began)
+
+    @property
+    def problem(self) -> str | None:
+        """Why it does not work yet, where it is only a matter of time."""
+        left = self._progress.left
+        return None if left is None else f"restoring, {left} records left"
 
     def close(self) -> None:
         """Release the partition; idempotent. What was not committed is dropped."""
@@ -190,9 +185,22 @@ class Processor:
 
     def step(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds for work and do one batch of it. Whether there was any."""
+        with self._setting_aside_what_is_damaged():
+            return self._step(timeout)
+
+    @contextmanager
+    def _setting_aside_what_is_damaged(self) -> Iterator[None]:
+        """A store that was found to be damaged is none any more: the next processor builds it anew."""
+        try:
+            yield
+        except StoreCorrupt as damage:
+            set_aside(self._store, self._partition, self._telemetry, str(damage))
+            raise
+
+    def _step(self, timeout: float) -> bool:
         reader = self._opened_reader()
         wait = 0.0 if self._backlog else self._seconds_to_work(timeout)
-        records = reader.poll(records_max=self._limits.records, bytes_max=self._limits.record_bytes, timeout=wait)
+        records = self._read(reader, self._limits.records, wait)
         if timeout and self._is_busy():
             records += self._company(reader, records)
         began = self._clock.since_boot()
@@ -215,6 +223,14 @@ class Processor:
         self._backlog = len(records) >= self._limits.records or not (batch.answered or self._guard.held)
         return worked
 
+    def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
+        """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""
+        try:
+            return reader.poll(records_max=records_max, bytes_max=self._limits.record_bytes, timeout=timeout)
+        except OffsetOutOfRange as error:
+            continuity.check_positions(self._log, {item: reader.position(item) for item in self._inputs()})
+            raise continuity.Halted(str(error)) from error
+
     def _is_busy(self) -> bool:
         """Whether the last batch ended only just now."""
         return self._clock.since_boot() - self._ended < self._limits.linger
@@ -231,7 +247,7 @@ class Processor:
             room, left = self._limits.records - len(records) - len(company), until - self._clock.since_boot()
             if room <= 0 or left <= 0:
                 break
-            latest = reader.poll(records_max=room, bytes_max=self._limits.record_bytes, timeout=left)
+            latest = self._read(reader, room, left)
             company += latest
         return company
 
@@ -389,7 +405,7 @@ class Processor:
             if partitions:
                 own = route.fact is fact and route.carried is None
                 value = encoded if own else self._value(route, batch)
-                batch.outputs.append(_outgoing(route, value, partitions, batch.headers))
+                batch.outputs.append(outgoing(route, value, partitions, batch.headers))
 
     def _count_partitions(self, topic: str) -> int:
         """How many a topic has; 0 where an output has nowhere to go: the inboxes of a queue that nobody serves here."""
@@ -423,13 +439,12 @@ class Processor:
 
     def _write(self, batch: Batch, positions: dict[TopicPartition, int], decided_until: datetime) -> None:
         """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
+        continuity.check_incarnations(self._log, self._incarnations)
         producer = self._opened_producer()
         began = self._clock.since_boot()
         changelog = self._partition.changelog
         rows = self._workspace.stage()
-        listed = tuple(
-            InputPosition(topic=item.topic, partition=item.partition, offset=at) for item, at in positions.items()
-        )
+        listed = continuity.listed(positions, self._incarnations)
         parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []
         producer.begin()
         producer.send(
@@ -443,6 +458,7 @@ class Processor:
             role=self._partition.role, partition=self._partition.number, epoch=producer.epoch, sequence=batch.sequence,
             clock_mark=batch.moment.now, decided_until=decided_until, positions=listed, facts=len(batch.facts),
             outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
+            changelog_id=self._incarnations[changelog.topic],
         )  # fmt: skip
         producer.send((Outgoing(*changelog, framing.FOOTER_KEY, framing.footer_bytes(footer)),))
         receipt = producer.commit(positions)
@@ -462,8 +478,8 @@ class Processor:
 
     def _checkpoint(self, footer: Footer, changelog_offset: int) -> Checkpoint:
         return Checkpoint(
-            cluster_id=self._log.cluster_id, topic_id=self._log.topic_id(self._partition.changelog.topic),
-            role=footer.role, partition=footer.partition, changelog_offset=changelog_offset, footer=footer,
+            cluster_id=self._log.cluster_id, topic_id=footer.changelog_id, role=footer.role,
+            partition=footer.partition, changelog_offset=changelog_offset, footer=footer,
         )  # fmt: skip
 
     def _heartbeat_is_due(self, batch: Batch) -> bool:
@@ -480,9 +496,3 @@ class Processor:
     def _opened_producer(self) -> Producer:
         assert self._producer is not None, "open the processor first"
         return self._producer
-
-
-def _outgoing(route: Output, value: bytes | None, partitions: int, headers: Headers) -> Outgoing:
-    partition = identity.partition_of(route.key, partitions) if route.partition is None else route.partition
-    value = None if route.tombstone else value
-    return Outgoing(route.topic, partition, route.key.encode(), value, headers + route.headers)

@@ -5,8 +5,10 @@ transaction is read; rows and a decision without a footer belong to a torn trans
 given back to be rolled forward from the state before it; the held-back rows are dropped. A decision with a part
 missing sent nothing and is dropped.
 
-A store that cannot be read, belongs to another cluster, topic or partition, or is ahead of the log, is emptied and
-built anew from the whole changelog.
+A store that cannot be read, belongs to another cluster, role or partition, or is ahead of the log, is set aside and
+built anew from the whole changelog, unless there is nothing to build it from (`runtime.continuity` says when a
+partition halts instead). A restore that is cut short goes on where it was: rows are in the store before the checkpoint
+says so, and wakeups are derived before it says that all is done, or all of them anew by the next one.
 """
 
 from __future__ import annotations
@@ -14,17 +16,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from runtime import continuity
 from runtime import footer as framing
 from runtime.footer import Decision, Footer
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes, read_checkpoint
 from runtime.store import StoreCorrupt
-from runtime.telemetry import Event, Telemetry
-from runtime.workspace import META, ROW, Workspace, split_row_key
+from runtime.telemetry import Event, Metric, Telemetry
+from runtime.workspace import DERIVATION, META, ROW, Workspace, split_row_key
 from schemas.faults import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from runtime.clock import Clock
     from runtime.log import Log
     from runtime.record import Record, TopicPartition
     from runtime.store import Store
@@ -34,6 +38,7 @@ READ_BYTES = 16 * 1024 * 1024
 READ_SECONDS = 0.1  # how long one read may wait: only where a partition ends with a gap that holds no record
 TAIL_RECORDS = 4_096  # where the last footer is looked for first: more than most transactions hold
 HELD_ROWS_MAX = 20_000  # rows applied at once: a long replay is checkpointed on the way, so that it survives a crash
+TOLD_SECONDS = 5.0  # between two lines about how much is left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +49,38 @@ class Restored:
     torn: Decision | None
 
 
+class Progress:
+    """How much of a restore is left: `left` for who asks, a gauge, and a line every few seconds."""
+
+    def __init__(self, partition: Partition, clock: Clock, telemetry: Telemetry) -> None:
+        self.left: int | None = None  # None while no restore is under way
+        self._labels = {"role": partition.role, "partition": str(partition.number)}
+        self._clock, self._telemetry = clock, telemetry
+        self._told_at = clock.since_boot()
+
+    def reached(self, left: int) -> None:
+        """So many are left now."""
+        self.left = left
+        self._telemetry.set(Metric.RESTORE_RECORDS_LEFT, self._labels, left)
+        if self._clock.since_boot() - self._told_at >= TOLD_SECONDS:
+            self._told_at = self._clock.since_boot()
+            self._telemetry.info(Event.PARTITION_RESTORING, records_left=left, **self._labels)
+
+    def done(self) -> None:
+        """The partition is where its log is."""
+        self.reached(0)
+        self.left = None
+
+
 @dataclass(slots=True)
 class Replay:
-    """What was read behind the checkpoint and is not applied yet."""
+    """What was read behind the checkpoint and is not applied yet.
+
+    `anew`: every wakeup is derived anew at the end, not only those of touched keys.
+    """
 
     footer: Footer | None
+    anew: bool
     held: dict[bytes, bytes | None] = field(default_factory=dict)
     released: dict[bytes, bytes | None] = field(default_factory=dict)
     parts: list[bytes] = field(default_factory=list)
@@ -89,13 +121,19 @@ class Replay:
         return decision
 
 
-def restore(log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry) -> Restored:
-    """Apply the changelog's tail to the store; call it only after the predecessor is fenced."""
+def restore(
+    log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress
+) -> Restored:
+    """Apply the changelog's tail to the store; call it only after the predecessor is fenced.
+
+    `continuity.Halted` when the log has lost what the store would have to be built from.
+    """
     checkpoint = _usable_checkpoint(log, store, partition, telemetry)
     begin = log.begin_offset(partition.changelog)
     start = begin if checkpoint is None else max(begin, checkpoint.changelog_offset)
-    replay = Replay(footer=None if checkpoint is None else checkpoint.footer)
+    replay = Replay(footer=None if checkpoint is None else checkpoint.footer, anew=checkpoint is None)
     end = log.end_offset(partition.changelog)
+    progress.reached(end - start)
     covered = _last_footer(log, partition.changelog, start, end)
     for records in _read(log, partition.changelog, start, end):
         for record in records:
@@ -103,15 +141,28 @@ def restore(log: Log, store: Store, workspace: Workspace, partition: Partition, 
         if records[-1].offset < covered:
             replay.release()
         if len(replay.released) > HELD_ROWS_MAX and records[-1].offset < covered:
+            replay.anew = True
             _apply(log, store, partition, replay, records[-1].offset + 1)
-    _apply(log, store, partition, replay, max(start, covered + 1))
-    workspace.reindex(replay.touched)
-    workspace.derive_anew()
+        progress.reached(max(end - records[-1].offset - 1, 0))
+    _finish(log, store, workspace, partition, replay, max(start, covered + 1))
+    progress.done()
     telemetry.info(
         Event.PARTITION_RESTORED, records=end - start, keys=len(replay.touched), role=partition.role,
         partition=str(partition.number),
     )  # fmt: skip
     return Restored(footer=replay.footer, torn=replay.torn())
+
+
+def set_aside(store: Store, partition: Partition, telemetry: Telemetry, reason: str) -> None:
+    """Begin the store anew, and say why and where the old one is."""
+    told_store_set_aside(partition, telemetry, reason, store.set_aside())
+
+
+def told_store_set_aside(partition: Partition, telemetry: Telemetry, reason: str, kept: str) -> None:
+    """Say that a store could not be trusted and is built anew."""
+    telemetry.error(
+        Event.STORE_QUARANTINED, reason=reason, kept=kept, role=partition.role, partition=str(partition.number)
+    )
 
 
 def _read(log: Log, changelog: TopicPartition, start: int, end: int) -> Iterator[list[Record]]:
@@ -145,49 +196,66 @@ def _last_footer(log: Log, changelog: TopicPartition, start: int, end: int) -> i
 
 
 def _apply(log: Log, store: Store, partition: Partition, replay: Replay, offset: int) -> None:
-    """Write released rows and up to where they were read, so that a crash in a long replay loses little.
-
-    While rows are held back the checkpoint stays where it was: they must be read again.
-    """
-    changes = dict(replay.released)
-    if not replay.held or replay.footer is not None:
-        checkpoint = Checkpoint(
-            cluster_id=log.cluster_id, topic_id=log.topic_id(partition.changelog.topic), role=partition.role,
-            partition=partition.number, changelog_offset=offset, footer=replay.footer,
-        )  # fmt: skip
-        changes[META] = checkpoint_bytes(checkpoint)
-    store.apply(changes)
+    """Write released rows and up to where they were read; the wakeups that follow from them are still to be derived."""
+    store.apply(replay.released | {META: _checkpoint(log, partition, replay, offset), DERIVATION: None})
     replay.released = {}
 
 
+def _finish(
+    log: Log, store: Store, workspace: Workspace, partition: Partition, replay: Replay, offset: int
+) -> None:  # fmt: skip
+    """Write what is left, and derive the wakeups that follow; a crash in between leaves it to be done again."""
+    if replay.anew:
+        _apply(log, store, partition, replay, offset)
+    else:
+        store.apply(replay.released)
+        workspace.reindex(replay.touched)
+        store.apply({META: _checkpoint(log, partition, replay, offset)})
+    workspace.derive_anew()
+
+
+def _checkpoint(log: Log, partition: Partition, replay: Replay, offset: int) -> bytes:
+    return checkpoint_bytes(
+        Checkpoint(
+            cluster_id=log.cluster_id, topic_id=log.topic_id(partition.changelog.topic), role=partition.role,
+            partition=partition.number, changelog_offset=offset, footer=replay.footer,
+        )
+    )  # fmt: skip
+
+
 def _usable_checkpoint(log: Log, store: Store, partition: Partition, telemetry: Telemetry) -> Checkpoint | None:
-    """The store's checkpoint; None after emptying a store that must not be used."""
+    """The store's checkpoint; None when it is empty, also because what was in it had to be set aside."""
     try:
         stored = store.get(META)
         if stored is None:
             reason = "" if next(iter(store.scan(b"", None)), None) is None else "it has no checkpoint"
         else:
             checkpoint = read_checkpoint(stored)
-            reason = _unusable(log, partition, checkpoint)
+            reason = _unusable(log, partition, checkpoint, store.place)
             if not reason:
                 return checkpoint
     except (StoreCorrupt, Refused) as error:
         reason = str(error)
     if reason:
-        telemetry.error(Event.STORE_QUARANTINED, reason=reason, role=partition.role, partition=str(partition.number))
-        store.clear()
+        set_aside(store, partition, telemetry, reason)
     return None
 
 
-def _unusable(log: Log, partition: Partition, checkpoint: Checkpoint) -> str:
-    """Why a store must not be used, or nothing."""
-    topic = partition.changelog.topic
-    if (checkpoint.cluster_id, checkpoint.topic_id) != (log.cluster_id, log.topic_id(topic)):
-        return "it belongs to another log"
-    if (checkpoint.role, checkpoint.partition) != (partition.role, partition.number):
-        return f"it belongs to {checkpoint.role} partition {checkpoint.partition}"
+def _unusable(log: Log, partition: Partition, checkpoint: Checkpoint, place: str) -> str:
+    """Why a store must not be used, or nothing; `Halted` when it must be kept all the same."""
     if checkpoint.format != 1:
         return f"its format is {checkpoint.format}, this version writes 1"
-    if checkpoint.changelog_offset > log.end_offset(partition.changelog):
-        return "it is ahead of the log"
-    return ""
+    if checkpoint.cluster_id != log.cluster_id:
+        return f"it belongs to the cluster {checkpoint.cluster_id}, not to {log.cluster_id}"
+    if (checkpoint.role, checkpoint.partition) != (partition.role, partition.number):
+        return f"it belongs to {checkpoint.role} partition {checkpoint.partition}"
+    changelog = partition.changelog
+    if checkpoint.topic_id != log.topic_id(changelog.topic):
+        raise continuity.recreated(partition, place)
+    begin, end = log.begin_offset(changelog), log.end_offset(changelog)
+    if checkpoint.changelog_offset <= end:
+        return ""
+    ahead = f"the store is at {checkpoint.changelog_offset}, ahead of the log, which ends at {end}"
+    if _last_footer(log, changelog, begin, end) < begin:
+        raise continuity.lost(partition, ahead, place)
+    return f"{ahead}: transactions that were committed are lost"

@@ -23,6 +23,7 @@ _MILLISECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 class Event(StrEnum):
     """Names of log events."""
 
+    PARTITION_RESTORING = "partition_restoring"
     PARTITION_RESTORED = "partition_restored"
     PARTITION_READY = "partition_ready"
     PARTITION_STOPPED = "partition_stopped"
@@ -35,7 +36,11 @@ class Event(StrEnum):
     ROLE_FAILED = "role_failed"
     DECISION_ROLLED_FORWARD = "decision_rolled_forward"
     STORE_QUARANTINED = "store_quarantined"
+    STORE_UNAVAILABLE = "store_unavailable"
+    POSITIONS_DIFFER = "positions_differ"
     RECORD_REJECTED = "record_rejected"
+    RECORDS_LOST = "records_lost"
+    INGRESS_WAITS = "ingress_waits"
     OUTPUT_DROPPED = "output_dropped"
     CLOCK_HELD = "clock_held"
     CLOCK_RELEASED = "clock_released"
@@ -59,6 +64,7 @@ class Metric(StrEnum):
     CLOCK_MARK_LAG_SECONDS = "clock_mark_lag_seconds"
     CLOCK_IS_HELD = "clock_held"
     RESTORE_SECONDS = "restore_seconds"
+    RESTORE_RECORDS_LEFT = "restore_records_left"
     DECISIONS_ROLLED_FORWARD = "decisions_rolled_forward_total"
     PARTITION_FAILED = "partition_failed"
     PROJECTION_LAG_RECORDS = "projection_lag_records"
@@ -74,6 +80,7 @@ _TABLE: Mapping[Metric, tuple[type[Counter | Gauge | Histogram], str, tuple[str,
     Metric.CLOCK_MARK_LAG_SECONDS: (Gauge, "Wall clock minus clock mark at the last batch.", _PARTITION),
     Metric.CLOCK_IS_HELD: (Gauge, "1 while the wall clock is not believed.", _PARTITION),
     Metric.RESTORE_SECONDS: (Gauge, "Time the last restore of a partition took.", _PARTITION),
+    Metric.RESTORE_RECORDS_LEFT: (Gauge, "Records of its changelog a partition has yet to read to work.", _PARTITION),
     Metric.DECISIONS_ROLLED_FORWARD: (Counter, "Torn transactions completed at a restore.", _PARTITION),
     Metric.PARTITION_FAILED: (Gauge, "1 for a partition that stopped although nobody asked.", _PARTITION),
     Metric.PROJECTION_LAG_RECORDS: (Gauge, "Records the read model has not folded yet.", ()),

@@ -84,6 +84,26 @@ class SimulatedLog:
                     partitions = tuple(Partition() for _ in range(count))
                     self._topics[spec.name] = Topic(spec=spec, id=self._draw_id(), partitions=partitions)
 
+    def delete(self, topic: str) -> None:
+        """Delete a topic, as an administrator may; the groups forget their positions in it."""
+        with self._lock:
+            del self._topics[topic]
+            for positions in self._positions.values():
+                for partition in [partition for partition in positions if partition.topic == topic]:
+                    del positions[partition]
+
+    def truncate(self, partition: TopicPartition, end: int) -> None:
+        """Lose what stands at `end` and behind it, as brokers do when one that was behind becomes the leader."""
+        with self._lock:
+            found = self._partition(partition)
+            found.records = found.records[: found.since(end)]
+            found.end = end
+
+    def forget_positions(self, group: str) -> None:
+        """Forget where a group stands, as brokers do with one that was away for long, and administrators can."""
+        with self._lock:
+            self._positions.pop(group, None)
+
     def partitions(self, topic: str) -> int:
         """See `Log.partitions`."""
         return len(self._topic(topic).partitions)
