@@ -110,6 +110,18 @@ def test_a_commit_whose_answer_is_lost_is_repeated_and_doubted(opened, proxy):
     assert log.committed("group", [E0]) == {E0: 3}
 
 
+@pytest.mark.parametrize("sign", ["lines", "seconds"])
+def test_the_client_s_log_alone_and_the_time_alone_give_a_held_commit_away(opened, proxy, sign):
+    """Nothing else does: no error is reported and no connection lost, as far as the client can tell."""
+    reasons: list[str] = []
+    log = opened(doubts=lambda seen: doubt(Seen(**{sign: getattr(seen, sign)})), replaced=reasons)
+    producer = log.open_producer("writer", group="group")
+    commit_late_into_the_next(proxy, producer)
+    assert reasons
+    producer.abort()
+    assert read(log, E0) == ["warm", "A"]
+
+
 def test_a_late_abort_does_not_take_half_of_the_next_transaction(opened, proxy):
     reasons: list[str] = []
     producer = (log := opened(replaced=reasons)).open_producer("writer", group="group")
