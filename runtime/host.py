@@ -1,8 +1,9 @@
 """Runs a role's partitions, each in a thread of its own, and decides what an error means.
 
 Which partitions are ours the role's group says; they start when it gives them and stop before it gives them away. The
-network's errors are retried, with a bounded pause and a processor opened anew. An impossible state stops its partition
-loudly and leaves the others running.
+network's errors are retried, with a bounded pause and a processor opened anew; so are those of a store, which may find
+room or let go of its folder later, and which is built anew when it was damaged. An impossible state stops its partition
+loudly and leaves the others running, and so does a log that has lost what the partition would need (`Halted`).
 
 Being fenced means that another process has opened the partition. It is the owner, unless the group still says that we
 are: a late predecessor can fence its rightful successor, which then takes the partition back. As both would do so for
@@ -13,10 +14,11 @@ number of times is bounded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from runtime.lifecycle import Threaded, ThreadService
 from runtime.log import Fenced, LogError
+from runtime.store import StoreCorrupt, StoreError
 from runtime.telemetry import Event, Metric, Telemetry
 
 if TYPE_CHECKING:
@@ -24,14 +26,39 @@ if TYPE_CHECKING:
 
     from runtime.lifecycle import Running
     from runtime.log import Log
-    from runtime.processor import Processor
 
 STEP_SECONDS = 1.0  # how long an idle step waits; new records and `stop` wake it at once
 RETRY_SECONDS_MAX = 10.0  # a log that is back is noticed within this
 POLL_SECONDS = 0.5  # between looks at the group, so that a stop is noticed soon
 STOP_SECONDS = 20.0  # for a partition to end its batch; one that takes longer is fenced by its successor
+DAMAGED_MAX = 5  # times that a store is built anew: then it is the disk, and a person has to look
+UNAVAILABLE_MAX = 360  # times in a row that a store cannot be used: an hour, for somebody to make room on a disk
 FENCED_SECONDS = 3.0  # at least this long after being fenced: two heartbeats of the group, which may take it from us
 FENCED_MAX = 5  # then two processes are at odds about a partition, and a person has to look
+
+
+class Work(Protocol):
+    """What is done for a partition: a `Processor`, or something simpler. Calls from one thread, except `wake`."""
+
+    def open(self) -> None:
+        """Take the partition over, and whatever is known of it."""
+        ...
+
+    def step(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for work and do one batch of it. Whether there was any."""
+        ...
+
+    def settle(self) -> None:
+        """Commit what is still to be said before a stop."""
+        ...
+
+    def wake(self) -> None:
+        """Make a waiting `step` return; from any thread."""
+        ...
+
+    def close(self) -> None:
+        """Release the partition; idempotent. What was not committed is dropped."""
+        ...
 
 
 class PartitionService(Threaded):
@@ -44,7 +71,7 @@ class PartitionService(Threaded):
         self,
         role: str,
         number: int,
-        make: Callable[[], Processor],
+        make: Callable[[], Work],
         telemetry: Telemetry,
         *,
         pause_when_fenced: Callable[[int], float | None] = lambda _times: None,
@@ -53,9 +80,17 @@ class PartitionService(Threaded):
         self._telemetry = telemetry
         self._where = {"role": role, "partition": str(number)}
         self._pause_when_fenced = pause_when_fenced
-        self._processor: Processor | None = None
+        self._processor: Work | None = None
         self._abandoned = False
+        self._trouble: str | None = None
+        self._troubles = self._damages = 0
         self._thread = ThreadService(f"{role}-{number}", self._run, interrupt=self._wake, failed=self._failed)
+
+    @property
+    def problem(self) -> str | None:
+        """Why it does not work, where that may be over by itself."""
+        restoring: str | None = getattr(self._processor, "problem", None)
+        return restoring or self._trouble
 
     def abandon(self, timeout: float) -> bool:
         """`stop` without another commit: the partition is another's already."""
@@ -78,11 +113,27 @@ class PartitionService(Threaded):
                 self._telemetry.warning(Event.COMMIT_RETRIED, reason=str(error), **self._where)
                 running.stopping.wait(pause)
                 pause = min(pause * 2, RETRY_SECONDS_MAX)
+            except StoreError as error:
+                self._bear(error)
+                running.stopping.wait(pause)
+                pause = min(pause * 2, RETRY_SECONDS_MAX)
+
+    def _bear(self, error: StoreError) -> None:
+        """Say what a store is up against, and count; the error itself when it was too often."""
+        if isinstance(error, StoreCorrupt):
+            self._damages += 1
+        else:
+            self._troubles += 1
+        if self._damages > DAMAGED_MAX or self._troubles > UNAVAILABLE_MAX:
+            raise error
+        self._trouble = str(error)
+        self._telemetry.error(Event.STORE_UNAVAILABLE, reason=str(error), **self._where)
 
     def _process(self, running: Running) -> None:
         processor = self._processor = self._make()
         try:
             processor.open()
+            self._trouble, self._troubles = None, 0
             running.ready()
             self._telemetry.info(Event.PARTITION_READY, **self._where)
             while not running.stopping.is_set():

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from node.compose import unready
+from runtime import host
 from runtime.clock import SystemClock
+from runtime.continuity import Halted
 from runtime.host import PartitionService, RoleService, pause_when_fenced
-from runtime.log import Fenced
+from runtime.log import Fenced, LogError
 from runtime.logs.embedded import EmbeddedLog
+from runtime.logs.simulated import SimulatedLog
 from runtime.partition import Partition
 from runtime.processor import Processor, World
 from runtime.record import Outgoing, TopicPartition
+from runtime.store import StoreCorrupt, StoreError
 from runtime.stores.memory import MemoryStore
 from runtime.telemetry import Telemetry
 from schemas import codec, topics
-from tests.runtime.shell import PARTITION
+from simulation.clock import ManualClock
+from tests.runtime.shell import NOON, PARTITION
 from tests.runtime.toy import Add, ToyCore
 
 if TYPE_CHECKING:
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from runtime.log import Log
+    from runtime.logs.producing import BufferingProducer
+    from runtime.store import Store
 
 SOON = 20.0
 LAYOUT = topics.Layout(schedule=2, shard=2)
@@ -38,14 +47,15 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 
 
 def service(
-    log: Log, number: int, *, pause_when_fenced: Callable[[int], float | None] = lambda _times: None
-) -> PartitionService:
+    log: Log, number: int, *, pause_when_fenced: Callable[[int], float | None] = lambda _times: None,
+    open_store: Callable[[], Store] = MemoryStore,
+) -> PartitionService:  # fmt: skip
     telemetry = Telemetry()
     partition = Partition(role="scheduler", number=number, inputs=PARTITION.inputs, layout=LAYOUT)
 
     def make() -> Processor:
         world = World(clock=SystemClock(), entropy=lambda: bytes(16), telemetry=telemetry)
-        return Processor(ToyCore(), partition, log, MemoryStore(), world)
+        return Processor(ToyCore(), partition, log, open_store(), world)
 
     return PartitionService("scheduler", number, make, telemetry, pause_when_fenced=pause_when_fenced)
 
@@ -58,11 +68,11 @@ def role(log: EmbeddedLog) -> RoleService:
     )
 
 
-def publish(log: EmbeddedLog, partition: int, value: bytes) -> None:
+def publish(log: Log, partition: int, value: bytes) -> None:
     log.append([Outgoing(topics.SCHEDULE_CHANGES, partition, b"k", value)])
 
 
-def wait_for_facts(log: EmbeddedLog, count: int) -> None:
+def wait_for_facts(log: Log, count: int) -> None:
     """Until `count` facts are published in all."""
     where = [TopicPartition(topics.RUN_EVENTS, number) for number in range(2)]
     reader = log.open_reader({item: log.begin_offset(item) for item in where})
@@ -123,6 +133,113 @@ def test_an_owner_that_was_fenced_but_keeps_its_right_takes_the_partition_back(l
     wait_for_facts(log, 1)
     assert rightful.failure is None
     assert rightful.stop(SOON)
+
+
+class Failing(MemoryStore):
+    """A store that raises what it is told to, so many times."""
+
+    def __init__(self, errors: list[Exception]) -> None:
+        super().__init__()
+        self._errors = errors
+
+    def get(self, key: bytes) -> bytes | None:
+        if self._errors:
+            raise self._errors.pop()
+        return super().get(key)
+
+
+def test_a_store_that_cannot_be_used_for_a_while_is_waited_for(log: EmbeddedLog) -> None:
+    """A full disk, a folder that a predecessor still has: the partition works as soon as that is over."""
+    errors: list[Exception] = [StoreError("no space left on device"), StoreError("no space left on device")]
+    patient = service(log, 0, open_store=lambda: Failing(errors))
+    patient.start()
+    assert patient.ready(SOON)
+    assert errors == []
+    assert patient.problem is None
+    assert patient.stop(SOON)
+
+
+def test_a_store_that_is_in_use_by_another_is_not_waited_for_for_ever(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so while it waits, and in the end fails with what it waited for."""
+    monkeypatch.setattr(host, "UNAVAILABLE_MAX", 2)
+    reason = "state/scheduler-0 is in use by another process, or opened twice by this one"
+
+    def locked() -> Store:
+        raise StoreError(reason)
+
+    waiting = service(log, 0, open_store=locked)
+    waiting.start()
+    assert waiting.stopped(SOON)
+    assert waiting.problem == str(waiting.failure) == reason
+
+
+def test_a_store_that_is_damaged_is_built_anew_and_the_partition_goes_on(log: EmbeddedLog) -> None:
+    """Wherever the damage is met."""
+    errors: list[Exception] = []
+    damaged = service(log, 0, open_store=lambda: Failing(errors))
+    damaged.start()
+    assert damaged.ready(SOON)
+    errors.append(StoreCorrupt("block checksum mismatch"))
+    publish(log, 0, codec.dump(Add(name="a")))
+    wait_for_facts(log, 1)
+    assert damaged.failure is None
+    assert damaged.stop(SOON)
+
+
+def test_a_store_that_is_damaged_again_and_again_stops_its_partition(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is at fault, and a person has to look."""
+    monkeypatch.setattr(host, "DAMAGED_MAX", 1)
+    damaged = service(log, 0, open_store=lambda: Failing([StoreCorrupt("block checksum mismatch")] * 9))
+    damaged.start()
+    assert damaged.stopped(SOON)
+    assert isinstance(damaged.failure, StoreCorrupt)
+
+
+def test_input_that_was_deleted_unread_stops_its_partition_and_is_told() -> None:
+    """It is not asked for again and again: nothing brings it back. Errors that pass are retried."""
+    clock = ManualClock(NOON)
+    log = SimulatedLog(7, clock)
+    log.create({spec: LAYOUT.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
+    first = service(log, 0)
+    first.start()
+    assert first.ready(SOON)
+    publish(log, 0, codec.dump(Add(name="a")))
+    wait_for_facts(log, 1)
+    assert first.stop(SOON)
+    publish(log, 0, codec.dump(Add(name="a")))
+    clock.advance(timedelta(days=40))
+    log.maintain()
+    late = service(log, 0)
+    late.start()
+    assert late.stopped(SOON)
+    assert isinstance(late.failure, Halted)
+    gap = "tidewheel.schedule-changes partition 0 begins at 2, and was read up to 1 only: 1 records were deleted"
+    assert gap in unready([late])["scheduler-0"]
+
+
+class Away(SimulatedLog):
+    """A log that is away until it is asked for the third time."""
+
+    asked = 0
+
+    def open_producer(self, transactional_id: str, *, group: str) -> BufferingProducer:
+        self.asked += 1
+        if self.asked < 3:
+            raise LogError("no broker answers")
+        return super().open_producer(transactional_id, group=group)
+
+
+def test_a_log_that_is_away_is_waited_for() -> None:
+    log = Away(7, ManualClock(NOON))
+    log.create({spec: LAYOUT.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
+    patient = service(log, 0)
+    patient.start()
+    assert patient.ready(SOON)
+    assert patient.stop(SOON)
 
 
 def test_an_owner_gives_up_after_it_was_fenced_five_times_within_its_right() -> None:
