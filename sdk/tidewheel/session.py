@@ -209,7 +209,8 @@ class Session:
     def _begin(self, holdings: Holdings, handout: HandOut, late_by: float) -> None:
         if late_by > handout.start_by_seconds:
             holdings.drop(handout.lease)  # Read past and not held: the server hands it out again at once.
-            _LOG.warning("lease %s came up to %.1f s after it was given: left to others", handout.lease, late_by)
+            run_id = handout.run.get("run_id")
+            _LOG.warning("run %s came up to %.1f s after it was given: it is left to others", run_id, late_by)
         elif self._draining:
             holdings.finish(handout.lease, wire.stopped(handout.lease, "interrupted"))
         elif self._attempts.begin(handout):

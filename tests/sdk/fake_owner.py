@@ -7,15 +7,16 @@ would not refuse.
 import asyncio
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Self
 from uuid import uuid4
 
 import orjson
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from dispatcher import inputs
@@ -29,7 +30,8 @@ from tidewheel import Kafka
 
 SHARDS = 4
 SHARD_OF = {"default": 3, "other": 2}  # where Java's partitioner puts them
-SECONDS = 60  # for a broker on a busy machine
+SECONDS = 60  # for a broker on a busy machine,
+ASK_SECONDS = 10  # and for one question to it
 
 
 class KafkaQueue(Queue):
@@ -123,19 +125,24 @@ class KafkaQueue(Queue):
 @contextmanager
 def workers_topics(bootstrap: str, *queues: str) -> Iterator[Kafka]:
     """What workers of these queues need, in a namespace of its own; gone afterwards."""
-    kafka = Kafka(bootstrap=bootstrap, namespace=f"workers-{uuid4().hex[:12]}.")
-    counts = {topics.ATTEMPTS: SHARDS, **{topics.dispatch_topic(queue): topics.INBOXES for queue in queues}}
-    create(kafka, counts)
+    kafka = made(bootstrap, *queues)
     yield kafka
-    delete(kafka, *counts)
+    delete(kafka, topics.ATTEMPTS, *map(topics.dispatch_topic, queues))
+
+
+def made(bootstrap: str, *queues: str) -> Kafka:
+    """What workers of these queues need, in a namespace of its own, on brokers that are thrown away themselves."""
+    kafka = Kafka(bootstrap=bootstrap, namespace=f"workers-{uuid4().hex[:12]}.")
+    create(kafka, {topics.ATTEMPTS: SHARDS, **{topics.dispatch_topic(queue): topics.INBOXES for queue in queues}})
+    return kafka
 
 
 def create(kafka: Kafka, counts: dict[str, int]) -> None:
     """Make topics with so many partitions; return when each has its leader."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     wanted = [NewTopic(kafka.namespace + topic, count, 1) for topic, count in counts.items()]
-    for made in admin.create_topics(wanted, request_timeout=SECONDS).values():
-        made.result(SECONDS)
+    ask = partial(admin.create_topics, wanted, request_timeout=ASK_SECONDS)
+    insist(ask, unless=KafkaError.TOPIC_ALREADY_EXISTS)
     deadline = time.monotonic() + SECONDS
     while not all(map(_serves, _ends(admin, wanted))):
         assert time.monotonic() < deadline, "the new topics are not served"
@@ -154,5 +161,14 @@ def _serves(end: Future[Any]) -> bool:
 def delete(kafka: Kafka, *names: str) -> None:
     """Delete topics."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    for gone in admin.delete_topics([kafka.namespace + name for name in names], request_timeout=SECONDS).values():
-        gone.result(SECONDS)
+    ask = partial(admin.delete_topics, [kafka.namespace + name for name in names], request_timeout=ASK_SECONDS)
+    insist(ask, unless=KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+def insist(ask: Callable[[], dict[str, Future[None]]], *, unless: int) -> None:
+    """Ask until all is done: a broker that has just woken up may swallow a question."""
+    for _ in range(SECONDS // ASK_SECONDS):
+        errors = [future.exception(SECONDS) for future in ask().values()]
+        if all(error is None or error.args[0].code() == unless for error in errors):
+            return
+    raise AssertionError(f"not done within {SECONDS} s: {errors}")

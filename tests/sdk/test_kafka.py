@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from schemas import topics
-from tests.sdk.fake_owner import KafkaQueue, create, delete, workers_topics
+from tests.sdk.fake_owner import KafkaQueue, create, delete, made, workers_topics
 from tests.sdk.fake_server import DEADLINE_SECONDS, leases, run
 from tidewheel import Kafka, KafkaUnusable, Worker, session
 
@@ -158,45 +158,43 @@ async def test_an_inbox_that_was_made_anew_ends_the_incarnation_that_read_the_ol
 
 async def test_what_ends_while_the_broker_is_silent_is_told_when_it_speaks_again(own_broker, start_on, said):
     [node] = own_broker.nodes
-    with workers_topics(own_broker.bootstrap, "default") as kafka:
-        async with KafkaQueue(kafka) as queue:
-            go_on = asyncio.Event()
-            worker = await start_on(queue, it=go_on.wait)
-            [lease] = await queue.hand_out(run("it"))
-            before = (await queue.reported("started", lease))["incarnation"]
-            unheard = said("trying again until it answers")
-            node.freeze()
-            go_on.set()
-            await asyncio.wait_for(unheard.wait(), DEADLINE_SECONDS)
-            node.thaw()
-            assert (await queue.finished(lease))["outcome"] == "succeeded"
-            assert {report["incarnation"] for report in queue.reports} == {before}
-            await worker.stop()
+    async with KafkaQueue(made(own_broker.bootstrap, "default")) as queue:
+        go_on = asyncio.Event()
+        worker = await start_on(queue, it=go_on.wait)
+        [lease] = await queue.hand_out(run("it"))
+        before = (await queue.reported("started", lease))["incarnation"]
+        unheard = said("trying again until it answers")
+        node.freeze()
+        go_on.set()
+        await asyncio.wait_for(unheard.wait(), DEADLINE_SECONDS)
+        node.thaw()
+        assert (await queue.finished(lease))["outcome"] == "succeeded"
+        assert {report["incarnation"] for report in queue.reports} == {before}
+        await worker.stop()
 
 
 async def test_two_thirds_of_a_lease_without_a_delivered_report_end_the_work_and_the_incarnation(own_broker, start_on):
     [node] = own_broker.nodes
-    with workers_topics(own_broker.bootstrap, "default") as kafka:
-        async with KafkaQueue(kafka) as queue:
-            stopped = asyncio.Event()
+    async with KafkaQueue(made(own_broker.bootstrap, "default")) as queue:
+        stopped = asyncio.Event()
 
-            async def it():
-                try:
-                    await for_ever()
-                finally:
-                    stopped.set()
+        async def it():
+            try:
+                await for_ever()
+            finally:
+                stopped.set()
 
-            worker = await start_on(queue, it=it)
-            [lease] = await queue.hand_out(run("it", handout={"lease_duration": "PT3S"}))
-            old = (await queue.reported("started", lease))["incarnation"]
-            node.freeze()
-            await asyncio.wait_for(stopped.wait(), DEADLINE_SECONDS)
-            node.thaw()
-            fresh = await queue.until(lambda: queue.reports[-1]["incarnation"] != old and queue.reports[-1])
-            assert (fresh["worker"], fresh["held"], fresh["finished"]) == ("w1", [], [])
-            leave = [report for report in queue.reports if report["incarnation"] == old][-1]
-            assert (leave["slots"], leave["held"]) == (0, [])
-            await worker.stop()
+        worker = await start_on(queue, it=it)
+        [lease] = await queue.hand_out(run("it", handout={"lease_duration": "PT3S"}))
+        old = (await queue.reported("started", lease))["incarnation"]
+        node.freeze()
+        await asyncio.wait_for(stopped.wait(), DEADLINE_SECONDS)
+        node.thaw()
+        fresh = await queue.until(lambda: queue.reports[-1]["incarnation"] != old and queue.reports[-1])
+        assert (fresh["worker"], fresh["held"], fresh["finished"]) == ("w1", [], [])
+        leave = [report for report in queue.reports if report["incarnation"] == old][-1]
+        assert (leave["slots"], leave["held"]) == (0, [])
+        await worker.stop()
 
 
 async def test_a_drain_ends_without_a_broker(monkeypatch):

@@ -110,7 +110,6 @@ class _Wish:
 
     incarnation: str
     opened: asyncio.Future[None]
-    until: float
 
 
 class KafkaInbox:
@@ -129,7 +128,8 @@ class KafkaInbox:
         self._found: deque[Post | Exception] = deque()  # at most what is handed out; notices are repeated, not heaped
         self._arrived = asyncio.Event()
         self._wishes: deque[_Wish] = deque()
-        self._wish: _Wish | None = None  # being fulfilled
+        self._wish: _Wish | None = None  # being fulfilled,
+        self._until = 0.0  # in time, or not
         self._reading: Reading | None = None
         self._come = threading.Event()
         self._stopping = False
@@ -140,7 +140,7 @@ class KafkaInbox:
         """See `Inbox.open`."""
         if incarnation == self._opened:
             return
-        wish = _Wish(incarnation, self._loop.create_future(), boottime() + ANSWER_SECONDS * 2)
+        wish = _Wish(incarnation, self._loop.create_future())
         self._wishes.append(wish)
         self._come.set()
         await wish.opened
@@ -198,7 +198,7 @@ class KafkaInbox:
             asked_at = boottime()
             end = self._end(place, ANSWER_SECONDS)
             self._consumer.assign([TopicPartition(place.topic, place.partition, end)])
-            self._reading = Reading(wish.incarnation, end, asked_at)
+            self._reading, self._until = Reading(wish.incarnation, end, asked_at), boottime() + ANSWER_SECONDS
         except KafkaException as exception:
             with suppress(KafkaException):
                 self._consumer.poll(0)  # The client says what is wrong only to one who listens.
@@ -219,7 +219,7 @@ class KafkaInbox:
                 self._lose(lost)
                 return
         now = boottime()
-        if self._wish is not None and now > self._wish.until:
+        if self._wish is not None and now > self._until:
             self._lose(f"the inbox cannot be read{self._because}")
         elif reading.is_begun and reading.is_due(now):
             self._look(reading)
