@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from threading import Event, Lock
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, libversion
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, libversion
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from runtime.clock import Clock
@@ -17,7 +19,7 @@ from runtime.log import LogError, Owner
 from runtime.logs.kafka import doubt
 from runtime.logs.kafka.appending import Appender
 from runtime.logs.kafka.claim import Claim
-from runtime.logs.kafka.errors import translated, translating
+from runtime.logs.kafka.errors import RAISED, translated, translating
 from runtime.logs.kafka.membership import KafkaMember
 from runtime.logs.kafka.producing import KafkaProducer
 from runtime.logs.kafka.reading import KafkaReader
@@ -28,6 +30,8 @@ from runtime.logs.kafka.topics import ANSWER_SECONDS, Topics, answer, patiently
 from runtime.logs.producing import Commit
 from runtime.record import Outgoing, TopicPartition
 from schemas.topics import TopicSpec
+
+COMPLAINTS = 10  # of the asking client, the last ones: enough to say why nobody can be reached
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +57,8 @@ class KafkaLog:
         self._replaced = replaced
         self._claim: Claim | None = None
         self._closed = Event()
-        self._admin = _made(AdminClient, admin_config(settings))
+        self._complaints: deque[KafkaError] = deque(maxlen=COMPLAINTS)
+        self._admin = _made(AdminClient, admin_config(settings) | {"error_cb": self._complaints.append})
         self._topics = Topics(self._admin, settings)
         self._sayings = Sayings(_log)
         self._appender = Appender(settings, clock.now, self._sayings)
@@ -163,6 +168,11 @@ class KafkaLog:
         """See `Log.maintain`: the brokers do it."""
         return False
 
+    def tend(self) -> None:
+        """See `Talkative.tend`: what the asking client complains of is forgotten once it has answered."""
+        with suppress(*RAISED):
+            self._admin.poll(0)
+
     def close(self) -> None:
         """See `Log.close`. Readers that wait return with an error."""
         if not self._closed.is_set():
@@ -177,10 +187,15 @@ class KafkaLog:
         return view
 
     def _cluster_id(self) -> str:
-        with translating("asking for the cluster"):
-            found: str | None = self._admin.cluster_id(timeout=ANSWER_SECONDS)
+        """LogError says what stands between us and the brokers, as far as the client knows."""
+        found: str | None = None
+        with suppress(*RAISED):  # It says only that nobody answered.
+            found = self._admin.cluster_id(timeout=ANSWER_SECONDS)
         if not found:
-            raise LogError(f"no broker answers at {self._settings.bootstrap}")
+            self._admin.poll(0)
+            reasons = "; ".join(dict.fromkeys(error.str() for error in self._complaints)) or "no answer"
+            raise LogError(f"no broker can be reached at {self._settings.bootstrap}: {reasons}")
+        self._tending.add(self)
         return found
 
     def _offsets(self, partitions: Iterable[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
