@@ -7,9 +7,11 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from dispatcher.core import DispatcherCore
+from runtime.continuity import check_count
 from runtime.host import PartitionService, RoleService, pause_when_fenced
 from runtime.partition import Inputs, Partition
 from runtime.processor import Processor, World
+from runtime.restore import told_store_set_aside
 from runtime.stores.rocksdb import RocksStore
 from scheduler import SchedulerCore
 from scheduler.occurrences import tz_version
@@ -80,17 +82,26 @@ class Roles:
 
     def _role(self, role: str, inputs: Inputs, core: Callable[[int], Core[Any]]) -> RoleService:
         def make(number: int, log: Log) -> PartitionService:
+            # A partition that the layout does not have shows that somebody added some: nobody may go on as if not.
+            found = max(log.partitions(inputs.lead), number + 1)
+            check_count(inputs.lead, found, self._partitions_of(role))
             partition = Partition(role=role, number=number, inputs=inputs, layout=self._layout)
             return self._service(partition, core, log)
 
         member = f"{role}-{self._member}"
         return RoleService(role, inputs.lead, self._log, member=member, make=make, telemetry=self._telemetry)
 
+    def _partitions_of(self, role: str) -> int:
+        return self._layout.shard if role == "dispatcher" else self._layout.schedule
+
     def _service(self, partition: Partition, core: Callable[[int], Core[Any]], log: Log) -> PartitionService:
         world = World(clock=self._clock, entropy=Entropy(), telemetry=self._telemetry)
 
         def make() -> Processor:
-            store = RocksStore(self._state / f"{partition.role}-{partition.number}")
+            store = RocksStore.opened(
+                self._state / f"{partition.role}-{partition.number}",
+                told=lambda reason, kept: told_store_set_aside(partition, self._telemetry, reason, kept),
+            )
             return Processor(
                 core(partition.number), partition, log, store, world, accept_clock_after=self._accept_clock_after
             )
