@@ -167,7 +167,7 @@ class KafkaProducer:
     # --- a transaction --------------------------------------------------------------------------------------------
 
     def _produce(self, client: Producer, record: Outgoing) -> None:
-        deadline = time.monotonic() + self._seconds
+        deadline = 0.0
         while True:
             try:
                 client.produce(
@@ -176,6 +176,7 @@ class KafkaProducer:
                 )  # fmt: skip
                 return
             except BufferError:  # More is on its way than the client may hold: wait for some to arrive.
+                deadline = deadline or time.monotonic() + self._seconds
                 if time.monotonic() > deadline:
                     raise self._break(LogError(f"producer {self._id}: the brokers take nothing")) from None
                 self._call("send", client.poll, 0.05)
