@@ -25,6 +25,7 @@ NAME_CHARACTERS_MAX = identity.NAME_LENGTH_MAX
 UNKNOWN = "_"
 STATUS = {"wrong_partition": 421, "unknown_type": 400, "not_json": 400, "not_an_event": 400}
 INVALID = 422
+REASONS = frozenset({"not_supported", "wrong_subject", "foreign_tenant", *STATUS})  # of a whole record
 
 
 @frozen
@@ -45,45 +46,52 @@ def read(record: Record, partition: int, layout: topics.Layout) -> tuple[bytes, 
     if record.topic == topics.RUN_OUTCOMES:
         return _outcome(record)
     envelope = codec.read_envelope(record.value, record.headers)
-    command = _command(record, envelope)
-    right = identity.partition_of(f"{command.tenant}/{command.name}", layout.schedule)
+    asked = command(record, envelope)
+    right = identity.partition_of(f"{asked.tenant}/{asked.name}", layout.schedule)
     if right == partition:
-        return commands.key_of(command), command
+        return commands.key_of(asked), asked
     if forwarding.was_forwarded(record):
-        message = f"{command.tenant}/{command.name} belongs to partition {right}, this is {partition}"
+        message = f"{asked.tenant}/{asked.name} belongs to partition {right}, this is {partition}"
         remedy = "choose the partition by murmur2 of tenant/name, as Java producers do"
         raise Refused(Fault(pointer="", code="wrong_partition", message=message, remedy=remedy))
-    return PARTITION, Misplaced(command=command, data=envelope.data)
+    return PARTITION, Misplaced(command=asked, data=envelope.data)
 
 
 def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[Fact]:
     """A rejection that says where the record first stood, and an answer when one was asked for."""
+    rejected = rejection(record, faults, moment.now)
+    reply_to = _reply_to(record)
+    if reply_to is None or rejected.raw is not None:
+        return (rejected,)
+    reason = rejected.reason
+    body = {"tenant": rejected.tenant, "name": rejected.name, "reason": reason, "detail": bounds.detail(faults)}
+    answered = CommandAnswered(
+        command_id=rejected.command_id, reply_to=reply_to, status=STATUS.get(reason, INVALID), body=body,
+        faults=rejected.faults,
+    )  # fmt: skip
+    return (rejected, answered)
+
+
+def rejection(record: Record, faults: Sequence[Fault], now: datetime) -> CommandRejected:
+    """What is said of a record that is refused; its head goes along where it cannot be read."""
     envelope = _envelope_of(record)
     tenant, name = _named(envelope)
-    reason = _reason(faults)
-    shown = bounds.faults(faults)
-    rejected = CommandRejected(
+    return CommandRejected(
         tenant=tenant,
         name=name,
-        reason=reason,
-        faults=shown,
+        reason=_reason(faults),
+        faults=bounds.faults(faults),
         position=forwarding.place_of(record).position,
-        rejected_at=moment.now,
+        rejected_at=now,
         command_id="" if envelope is None else envelope.id,
         command_type="" if envelope is None else envelope.type,
         source="" if envelope is None else envelope.source,
         raw=base64.b64encode((record.value or b"")[:RAW_BYTES_MAX]).decode() if envelope is None else None,
     )
-    reply_to = _reply_to(record)
-    if reply_to is None or envelope is None:
-        return (rejected,)
-    body = {"tenant": tenant, "name": name, "reason": reason, "detail": bounds.detail(faults)}
-    status = STATUS.get(reason, INVALID)
-    answered = CommandAnswered(command_id=envelope.id, reply_to=reply_to, status=status, body=body, faults=shown)
-    return (rejected, answered)
 
 
-def _command(record: Record, envelope: Envelope) -> Command:
+def command(record: Record, envelope: Envelope) -> Command:
+    """The command in a record, or `Refused`."""
     request = read_request(envelope)
     for field, value in (("tenant", request.tenant), ("name", request.name)):
         if value == EVERYONE:
@@ -142,8 +150,7 @@ def _named(envelope: Envelope | None) -> tuple[str, str]:
 
 def _reason(faults: Sequence[Fault]) -> str:
     """The word that programs branch on: a fault of the whole record says it, faults of its fields are `invalid`."""
-    own = {"not_supported", "wrong_subject", *STATUS}
-    return next((fault.code for fault in faults if fault.code in own), "invalid")
+    return next((fault.code for fault in faults if fault.code in REASONS), "invalid")
 
 
 def _reply_to(record: Record) -> int | None:
