@@ -16,6 +16,7 @@ from node.children import ChildProcess
 from node.compose import Node, create_topics, parts_of, unready, worker_processes
 from node.door import Door, open_door
 from node.folder import DataFolder
+from node.ingress import Binding, IngressService, of_others
 from node.progress import StoredProgress
 from node.projecting import SharedProjector
 from node.roles import Roles
@@ -56,8 +57,9 @@ def compose_process(
         create_topics(log, settings)
         name = f"{node_id(settings)}-{number}"
         node = _compose(settings, telemetry, log, folder.path, name, tasks)
+        bound = ingress_services(settings, telemetry, name=name, undo=undo)
         release = undo.pop_all()
-    return replace(node, release=release.close)
+    return replace(node, services=(*node.services, *bound), release=release.close)
 
 
 def _compose(
@@ -103,6 +105,22 @@ def role_services(
     )  # fmt: skip
     built = {"scheduler": roles.scheduler, "dispatcher": roles.dispatcher}
     return tuple(build() for role, build in built.items() if role in settings.roles)
+
+
+def ingress_services(
+    settings: ClusterSettings, telemetry: Telemetry, *, name: str, undo: ExitStack
+) -> tuple[IngressService, ...]:
+    """Our share of others' topics, which is the scheduler's. They come last: what they read, the line is there for."""
+    if not (settings.ingress and settings.does("scheduler")):
+        return ()
+    clock = SystemClock()
+    log = KafkaLog(of_others(settings.log), clock)
+    undo.callback(log.close)
+    bindings = (
+        Binding(topic=topic, tenant=tenant, namespace=settings.namespace, partitions=settings.layout.schedule)
+        for topic, tenant in sorted(settings.ingress.items())
+    )
+    return tuple(IngressService(each, log, member=name, clock=clock, telemetry=telemetry) for each in bindings)
 
 
 def shared_projector(

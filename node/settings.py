@@ -5,6 +5,7 @@ Every field says what it does, its unit and its default; an error names the fiel
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -21,7 +22,7 @@ from pydantic_settings import (
 
 from projections.store.database import dialect_of
 from runtime.logs.kafka.settings import KafkaSettings
-from schemas import durations, topics
+from schemas import durations, identity, topics
 
 Duration = Annotated[
     timedelta, BeforeValidator(lambda value: durations.parse(value) if isinstance(value, str) else value)
@@ -29,6 +30,7 @@ Duration = Annotated[
 
 
 Role = Literal["scheduler", "dispatcher", "projector", "api", "worker"]
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # as Kafka has it
 ROLES: tuple[Role, ...] = ("scheduler", "dispatcher", "projector", "api")  # `worker` has to be told which tasks
 
 
@@ -151,12 +153,33 @@ class ClusterSettings(NodeSettings):
     kafka: dict[str, str] = Field(
         default_factory=dict, description="How to be let in, as librdkafka calls it: `security.*`, `sasl.*`, `ssl.*`."
     )
+    ingress: dict[str, str] = Field(
+        default_factory=dict,
+        description="Topics of others, by their full names, and the one tenant that each speaks for; the scheduler's.",
+    )
     api_url: str = Field(
         default="http://127.0.0.1:8440", description="Where workers find an API, in a process that has none itself."
     )
     node_id: str = Field(
         default="", pattern=r"^[A-Za-z0-9._-]{0,64}$", description="Name of this node; by default made once and kept."
     )
+
+    @field_validator("ingress")
+    @classmethod
+    def _bind_topics_to_tenants(cls, bound: dict[str, str]) -> dict[str, str]:
+        for topic, tenant in bound.items():
+            if not TOPIC.fullmatch(topic):
+                raise ValueError(f"{topic[:300]!r} is no topic: at most 249 of A-Z a-z 0-9 . _ -")
+            if not identity.is_name(tenant):
+                raise ValueError(f"{topic}: {tenant!r} is no tenant: at most 128 of A-Z a-z 0-9 . _ -")
+        return bound
+
+    @model_validator(mode="after")
+    def _never_bind_what_is_ours(self) -> Self:
+        for topic in self.ingress:
+            if topic.startswith(self.namespace + topics.PREFIX):
+                raise ValueError(f"ingress: {topic} is a topic of Tidewheel itself; bind one that others write to")
+        return self
 
     @property
     def log(self) -> KafkaSettings:
