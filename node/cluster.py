@@ -72,12 +72,12 @@ def _compose(
     if settings.does("projector"):
         projectors = (shared_projector(settings, log, clock, telemetry, name=name),)
     services: tuple[Service, ...] = (*roles, *projectors)
-    url = settings.api_url
+    url = ""
     if settings.does("api"):
         door = api_door(settings, log, clock, telemetry, name=name, others=lambda: (*parts_of(roles), *projectors))
         services, url = (*door.services, *services), door.web.url
     if settings.does("worker"):
-        services += worker_processes(settings, tasks, url, telemetry)
+        services += worker_processes(settings, tasks, url or settings.api_url, telemetry)
     return Node(services=services, release=lambda: None, url=url, log=log, ready_seconds=RESTORE_SECONDS)
 
 

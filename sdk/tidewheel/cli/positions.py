@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 SERVERS_MAX = 16  # the ones written to last
+NoHome = RuntimeError  # what `Path.home` raises for a user who has none, as in a container
 
 
 def recall(url: str) -> str | None:
@@ -24,7 +25,7 @@ def remember(url: str, position: str) -> None:
     known = _load()
     known.pop(url, None)
     kept = dict([*known.items(), (url, position)][-SERVERS_MAX:])
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, NoHome):
         path = _path()
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f"{path.name}.{os.getpid()}")
@@ -35,7 +36,7 @@ def remember(url: str, position: str) -> None:
 def _load() -> dict[str, str]:
     try:
         known = json.loads(_path().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, NoHome):
         return {}
     return {str(url): str(position) for url, position in known.items()} if isinstance(known, dict) else {}
 
