@@ -167,10 +167,7 @@ class IngressPartition:
 
 
 class IngressService(RoleService):
-    """Our share of a bound topic. Ready once the group has answered; until it does, `problem` says why.
-
-    Its partitions hold up nobody: whether they can be read is in others' hands.
-    """
+    """Our share of a bound topic. Ready at once: whether it can be read is in others' hands, and holds up nobody."""
 
     def __init__(self, binding: Binding, log: Log, *, member: str, clock: Clock, telemetry: Telemetry) -> None:
         role = binding.role
@@ -182,22 +179,12 @@ class IngressService(RoleService):
             )  # fmt: skip
 
         super().__init__(role, binding.topic, log, member=f"{role}-{member}", make=make, telemetry=telemetry)
-        self.problem: str | None = None
-
-    def works(self) -> bool:
-        """See `GroupService.works`."""
-        return True
 
     def _run(self, running: Running) -> None:
-        def take_part() -> None:
-            self._log.partitions(self._topic)
-            self.problem = None
-            super(IngressService, self)._run(running)
-
-        persevere(running, take_part, against=LogError, told=self._wait)
+        running.ready()
+        persevere(running, lambda: super(IngressService, self)._run(running), against=LogError, told=self._wait)
 
     def _wait(self, error: Exception) -> None:
         if isinstance(error, Fenced):
             raise error  # Another process has our name: that is ours to end.
-        self.problem = str(error)
-        self._telemetry.warning(Event.INGRESS_WAITS, role=self.name, topic=self._topic, reason=self.problem)
+        self._telemetry.warning(Event.INGRESS_WAITS, role=self.name, topic=self._topic, reason=str(error))

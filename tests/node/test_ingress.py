@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -160,18 +161,17 @@ def test_what_was_deleted_unread_is_named_and_reading_goes_on_from_the_oldest(lo
 # --- as a service ---
 
 
-def test_a_topic_that_is_not_there_is_waited_for(tmp_path: Path):
+def test_a_topic_that_is_not_there_is_waited_for_and_holds_up_nobody(tmp_path: Path):
     log = EmbeddedLog(tmp_path, SystemClock())
     layout = topics.Layout(schedule=4, shard=1)
     log.create({spec: layout.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
-    service = IngressService(BINDING, log, member="m", clock=SystemClock(), telemetry=Telemetry())
+    waits = threading.Event()
+    service = IngressService(BINDING, log, member="m", clock=SystemClock(), telemetry=Telemetry(logger=_Heard(waits)))
     service.start()
-    eventually(lambda: service.problem is not None, within=SECONDS, what="the problem is told")
-    assert not service.ready(0)
+    assert service.ready(SECONDS)
+    assert waits.wait(SECONDS)
     assert service.failure is None
     log.create({THEIRS: 3})
-    assert service.ready(SECONDS)
-    assert service.problem is None
     publish(log, "a", number=0)
     publish(log, "b", number=1)
     eventually(lambda: sorted(ids(log)) == ["a", "b"], within=SECONDS, what="both are sent on")
@@ -179,19 +179,32 @@ def test_a_topic_that_is_not_there_is_waited_for(tmp_path: Path):
     log.close()
 
 
+class _Heard:
+    """A logger that says when somebody waits for a topic."""
+
+    def __init__(self, waits: threading.Event) -> None:
+        self._waits = waits
+
+    def warning(self, event: str, **fields: Any) -> None:
+        assert (event, fields["topic"], fields["reason"]) == (
+            "ingress_waits", "orders.changes", "there is no topic orders.changes",
+        )  # fmt: skip
+        self._waits.set()
+
+    def info(self, _event: str, **_fields: Any) -> None:
+        pass
+
+
 def test_a_name_that_another_process_has_is_not_waited_for():
     """Two processes of one name would take turns for ever."""
     service = IngressService(BINDING, _Taken(), member="m", clock=SystemClock(), telemetry=Telemetry())  # type: ignore[arg-type]
     service.start()
-    assert not service.ready(SECONDS)
+    assert service.stopped(SECONDS)
     assert isinstance(service.failure, Fenced)
 
 
 class _Taken:
     """A log whose groups know another process by our name."""
-
-    def partitions(self, _topic: str) -> int:
-        return 3
 
     def join(self, *_: object, **__: object) -> None:
         raise Fenced("another process has this name")

@@ -97,14 +97,21 @@ class Follower:
         message = self._consumer.poll(0.2)
         if message is None or message.error() is not None:
             return
-        value = message.value()
-        assert value is not None
         headers: Any = message.headers() or ()
         self.origins += [text.decode() for name, text in headers if name == "tw-origin"]
-        event = json.loads(value)
-        if event["id"] not in self._known:
+        event = _event(message.value() or b"")
+        if event is not None and event["id"] not in self._known:
             self._known.add(event["id"])
             self.events.append(event)
+
+
+def _event(value: bytes) -> dict[str, Any] | None:
+    """None for what is no structured event: where everyone may write, anything may stand."""
+    try:
+        event = json.loads(value)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and "id" in event else None
 
 
 def command(kind: str, data: dict[str, Any], **attributes: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.kafka.broker import free_port
@@ -83,6 +84,14 @@ def create(house: House, topics: dict[str, dict[str, str]]) -> None:
     new: list[Any] = [NewTopic(name, THEIRS, 1, config=config) for name, config in topics.items()]
     for made in admin.create_topics(new).values():
         made.result(30)
+
+
+def delete_records(house: House, topic: str, partition: int, *, before: int) -> None:
+    """What a retention does, at once."""
+    place = TopicPartition(topic, partition, before)
+    admin = AdminClient({"bootstrap.servers": house.bootstrap})
+    for deleted in admin.delete_records([place]).values():
+        deleted.result(30)
 
 
 def _is_ready(server: Member) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.strangers.clients import JAVA, LIBRDKAFKA, Follower, Place, Publisher, command
-from tests.strangers.house import House, opened
+from tests.strangers.house import House, delete_records, opened
 from tests.support.kafka import delete_topics
 
 if TYPE_CHECKING:
@@ -266,3 +266,25 @@ def test_a_server_that_is_killed_sends_each_record_on_once(house: House) -> None
     changes.close()
     expected = sorted(f"{topic}-{partition}-{offset}" for topic, partition, offset in places + last)
     assert sorted(origin for origin in changes.origins if origin in expected) == expected
+
+
+def test_records_that_their_topic_deleted_unread_are_rejected_by_range_and_the_rest_goes_on(
+    house: House, rejections: Follower, events: Follower
+) -> None:
+    publisher = Publisher(house.bootstrap, house.billing, keys=True)
+    topic, partition, first = publisher.publish(put("lost", tenant="beta", word="read"))
+    events.until(lambda data: data.get("schedule") == "lost" and data.get("version") == 1)
+    house.server.kill()
+    for word in ("deleted", "deleted too", "kept"):
+        publisher.publish(put("lost", tenant="beta", word=word))
+    delete_records(house, topic, partition, before=first + 3)
+    house.server.start()
+    found = rejection(rejections, (topic, partition, first + 1))
+    assert (found["reason"], found["tenant"], found["name"]) == ("records_lost", "beta", "_")
+    where = f"{topic}-{partition}"
+    assert found["faults"][0]["message"] == (
+        f"records {first + 1} to {first + 2} of {where} were deleted before they were read"
+    )
+    events.until(lambda data: data.get("schedule") == "lost" and data.get("version") == 2)
+    accepted = [data for data in events.all(schedule="lost") if "definition" in data]
+    assert [data["definition"]["job"]["payload"]["word"] for data in accepted] == ["read", "kept"]
