@@ -88,7 +88,7 @@ class Session:
         self._attempts.stop_all("interrupted")
         await self._idle_within(STOP_SECONDS)
         for lease in self._attempts.abandon("interrupted"):
-            _LOG.warning("lease %s was interrupted and its task still runs", lease)
+            _LOG.warning("lease %s was interrupted and its task still runs", wire.keyless(lease))
         if self._receiver is not None:
             self._receiver.cancel()
         self._ending = True
@@ -342,4 +342,4 @@ class Session:
         _LOG.error("%s refused a report (%s): %s", self._transport.place, refusal.status, said)
         lease = holdings.refuse(report, said) if report.finished else None
         if lease is not None:
-            _LOG.error("the outcome of lease %s was refused; it is reported as failed instead", lease)
+            _LOG.error("the outcome of lease %s was refused; it is reported as failed instead", wire.keyless(lease))

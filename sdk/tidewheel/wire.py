@@ -108,6 +108,11 @@ class Answer:
         )
 
 
+def keyless(lease: str) -> str:
+    """A lease as it may stand in a log: its last part is a secret that whoever has it can report with."""
+    return lease.rpartition(".")[0]
+
+
 def succeeded(lease: str, result: Any) -> bytes:
     """The entry of a finished attempt whose result counts, or of a failed one when the result can't be kept."""
     if result is None:

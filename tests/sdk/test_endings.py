@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tests.sdk.fake_server import DEADLINE_SECONDS, leases, over_http, run
-from tidewheel import WorkerReplaced, session
+from tidewheel import WorkerReplaced, session, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -262,3 +262,8 @@ async def test_a_worker_whose_name_another_process_took_ends_and_names_it(queue,
     with pytest.raises(WorkerReplaced, match=r"worker 'w1' was replaced by .*\(incarnation abc123\)"):
         await asyncio.wait_for(worker.wait(), DEADLINE_SECONDS)
     assert not worker.running
+
+
+def test_a_lease_stands_in_the_log_without_its_key():
+    """Whoever reads the log could report for the worker otherwise."""
+    assert wire.keyless("default.0.17.9f86d081884c7d659a2feaa0c55ad015") == "default.0.17"
