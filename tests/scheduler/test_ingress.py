@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from runtime.record import Record
-from scheduler import forwarding, ingress
+from scheduler import forwarding, ingress, reading
+from schemas import codec, topics
+from schemas.commands import Command
 from schemas.facts import CommandRejected, Position
 from schemas.scheduling import CommandForwarded
 from tests.scheduler.harness import at, definition
@@ -144,3 +149,51 @@ def test_a_topic_that_was_made_anew_is_read_anew_and_that_is_said():
     assert ingress.lost(STOOD, 0, "acme", NOW).faults[0].message == (
         "orders.schedule-changes-6 had been read up to 42 and ends before it: it is read anew, from 0"
     )
+
+
+# --- laws ---
+
+NAMED: dict[str, Any] = {"tenant": "acme", "name": "s"}
+PAUSE: dict[str, Any] = EVENT | {"type": "tidewheel.schedule.pause.v1", "data": NAMED, "subject": "acme/s"}
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
+trees = st.recursive(leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner))
+
+
+def nearly(good: dict[str, Any], strange: st.SearchStrategy[Any] = trees) -> st.SearchStrategy[dict[str, Any]]:
+    """As it is, or with one field replaced or added."""
+    names = st.sampled_from([*good, "time", "by", "note", "source_version"])
+    return st.dictionaries(names, strange, max_size=1).map(lambda changes: good | changes)
+
+
+bodies = st.builds(lambda event, data: event | {"data": data}, nearly(PAUSE), nearly(NAMED))
+raw = st.none() | st.binary(max_size=200) | st.text(max_size=50).map(str.encode)
+attributes = {name: text.encode() for name, text in (BINARY | {"ce_type": "tidewheel.schedule.pause.v1"}).items()}
+ours = st.lists(
+    st.tuples(st.sampled_from(["tw-origin", "tw-origin-at", "tw-reply-to", "Content-Type"]), raw), max_size=2
+).map(tuple)
+structured = st.tuples(bodies.map(json.dumps).map(str.encode), ours)
+binary = st.tuples(
+    nearly(NAMED).map(json.dumps).map(str.encode), nearly(attributes, raw).map(lambda them: tuple(them.items()))
+)
+
+
+@settings(max_examples=400)
+@given(structured | binary | st.tuples(raw, ours))
+def test_whatever_a_stranger_writes_goes_on_to_an_owner_who_can_read_it_or_is_rejected_for_acme(written):
+    """No record stops the line; what goes on is what an owner reads as it was first read, from where it stood."""
+    value, headers = written
+    stranger = Record("orders", 6, 42, b"k", value, headers, at("2024-01-01T09:59:30"))
+    decision = ingress.decide(stranger, "acme", NOW)
+    assert (decision.tenant, decision.position) == ("acme", Position(topic="orders", partition=6, offset=42))
+    if isinstance(decision, CommandRejected):
+        assert codec.read_fact(codec.encode(decision, source="ingress", time=NOW)[1]) == decision
+        return
+    sent = Record(
+        topics.SCHEDULE_CHANGES, 0, 5, b"acme/s", forwarding.record_of(decision), forwarding.headers_of(decision), NOW
+    )
+    read = reading.read(sent, 0, topics.Layout(schedule=1, shard=1))
+    assert read is not None
+    assert isinstance(read[1], Command)
+    assert (read[1].id, read[1].source, read[1].position) == (decision.command_id, decision.source, decision.position)
+    assert read[1].appended_at == at("2024-01-01T09:59:30")

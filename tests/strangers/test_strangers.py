@@ -5,9 +5,12 @@ Schedule changes come on the topic of the contract and on topics of others, each
 
 from __future__ import annotations
 
+import json
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +22,7 @@ from tests.support.kafka import delete_topics
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+GUIDE = Path(__file__).parents[2] / "docs/guides/publishing.md"
 NEVER = {"cron": "0 0 29 2 1"}  # nobody waits for it here
 
 
@@ -149,6 +153,38 @@ def test_a_consumer_group_goes_on_where_it_stopped(house: House) -> None:
     second.close()
     assert before["id"] != after["id"]
     assert [event["id"] for event in second.events].count(before["id"]) == 0
+
+
+def test_what_the_guide_shows_is_what_happens(house: House, events: Follower) -> None:
+    """Its command, its producer and its consumer, as printed but for the names of brokers and topics."""
+    command_shown, *_ = shown("json")
+    producer, consumer = shown("python")
+    exec(on(house, producer), {"event": json.loads(command_shown)})
+    events.until(lambda data: data.get("schedule") == "export-4711" and data.get("version") == 1)
+    publisher = Publisher(house.bootstrap, house.ours("schedule-changes"))
+    publisher.publish(put("export-4711", source_version=4))
+    publisher.publish(trigger("export-4711"))
+
+    def handle(_id: str, data: dict[str, Any]) -> None:
+        if data["schedule"] == "export-4711":
+            raise Handled(data["outcome"])
+
+    with pytest.raises(Handled, match=r"^succeeded$"):
+        exec(on(house, consumer), {"handle": handle})
+
+
+class Handled(Exception):
+    """The guide's consumer goes on for ever; this one has seen what it waited for."""
+
+
+def shown(language: str) -> list[str]:
+    """The guide's examples in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def on(house: House, example: str) -> str:
+    ours = example.replace("kafka-1:9092", house.bootstrap).replace('"tidewheel.', f'"{house.prefix}tidewheel.')
+    return ours.replace(f'"{house.prefix}tidewheel.run.finished.v1"', '"tidewheel.run.finished.v1"')
 
 
 # --- what cannot be taken is rejected, where everyone can read it ---
