@@ -11,7 +11,7 @@ from threading import Event, Lock
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, libversion
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, libversion
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from runtime.clock import Clock
@@ -103,23 +103,29 @@ class KafkaLog:
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
         wanted = {self._wire(partition): partition for partition in partitions}
-        request = ConsumerGroupTopicPartitions(self._settings.named(group), list(wanted))
-        found = patiently(lambda: self._ask_committed(request)) if wanted else ()
+        found = patiently(lambda: self._ask_committed(group, list(wanted))) if wanted else ()
         places = {(place.topic, place.partition): partition for place, partition in wanted.items()}
         return {places[item.topic, item.partition]: item.offset for item in found if item.offset >= 0}
 
-    def _ask_committed(self, request: ConsumerGroupTopicPartitions) -> Sequence[confluent_kafka.TopicPartition]:
-        futures = self._admin.list_consumer_group_offsets(
-            [request], require_stable=True, request_timeout=ANSWER_SECONDS
-        )
-        what = f"asking for the positions of {request.group_id}"
-        found = answer(futures[request.group_id], what)
-        assert found is not None, "no error is expected here"
-        for item in found.topic_partitions:
+    def _ask_committed(
+        self, group: str, wanted: list[confluent_kafka.TopicPartition]
+    ) -> Sequence[confluent_kafka.TopicPartition]:
+        """By a consumer: the administrator's client dies when the group's coordinator has yet to be found.
+
+        (librdkafka 2.16, the first question to a new broker.) It reads committed records only, so it waits for
+        positions of transactions that are still under way.
+        """
+        what = f"asking for the positions of {group}"
+        consumer = _made(Consumer, group_config(self._settings, group))
+        try:
+            with translating(what):
+                found: list[confluent_kafka.TopicPartition] = consumer.committed(wanted, timeout=ANSWER_SECONDS)
+        finally:
+            consumer.close()
+        for item in found:
             if item.error is not None:
                 raise translated(item.error, what)
-        places: Sequence[confluent_kafka.TopicPartition] = found.topic_partitions
-        return places
+        return found
 
     # ------------------------------------------------------------------------------------------ reading, writing
 
