@@ -7,8 +7,8 @@ positions of the batch are one transaction, so a record goes on once, whatever i
     after it               the successor reads behind them
 
 Nothing is kept here but the group's positions. Should those be lost, the topic is read again from its oldest record,
-and the owners of the schedules know what they have seen: by id for a week, by `source_version` for ever. A topic that is not there, or that we may not
-read, waits for its people and holds up nobody else.
+and the owners of the schedules know what they have seen: by id for a week, by `source_version` for ever. A topic that
+is not there, or that we may not read, waits for its people and holds up nobody else.
 """
 
 from __future__ import annotations
