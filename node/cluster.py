@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from runtime.telemetry import Telemetry
 
 RESTORE_SECONDS = 3600.0  # a partition without its store is built from the log; who cannot in an hour never will
+NODE_ID = "node-id"  # the file that keeps a node's name
 DRAIN_SECONDS = 30.0  # for a process to end its batches
 
 
@@ -59,7 +60,7 @@ def compose_process(
         node = _compose(settings, telemetry, log, folder.path, name, tasks)
         bound = ingress_services(settings, telemetry, name=name, undo=undo)
         release = undo.pop_all()
-    return replace(node, services=(*node.services, *bound), release=release.close)
+    return replace(node, services=(*node.services, *bound), release=release.close, named_by=named_by(settings))
 
 
 def _compose(
@@ -147,6 +148,17 @@ def processes_of(settings: ClusterSettings, telemetry: Telemetry) -> Node:
     return Node(services=children, release=lambda: None)
 
 
+def named_by(settings: ClusterSettings) -> str:
+    """Where this node has its name from, and what to do when another process has the same one."""
+    if settings.node_id:
+        return f"The setting node_id names both of them {settings.node_id}: every node needs a name of its own"
+    file = settings.data.absolute() / NODE_ID
+    return (
+        f"This node has its name from {file}: where a data folder was copied, two nodes have one name. Delete that "
+        "file in one of the folders and start the node again: it gets a new name, and loses nothing"
+    )
+
+
 def node_id(settings: ClusterSettings) -> str:
     """The name of this node: given, or made at the first start and kept in the data folder.
 
@@ -154,7 +166,7 @@ def node_id(settings: ClusterSettings) -> str:
     """
     if settings.node_id:
         return settings.node_id
-    file = settings.data / "node-id"
+    file = settings.data / NODE_ID
     if not file.exists():
         part = file.with_suffix(f".{secrets.token_hex(4)}")
         part.write_text(secrets.token_hex(8), encoding="ascii")

@@ -21,6 +21,7 @@ from projections.store.reader import Reader
 from projections.store.writer import Writer
 from runtime.clock import SystemClock
 from runtime.host import GroupService
+from runtime.log import Fenced
 from runtime.logs.embedded import EmbeddedLog
 from schemas import topics
 
@@ -55,6 +56,7 @@ class Node:
     url: str = ""
     log: Log | None = None
     ready_seconds: float = READY_SECONDS
+    named_by: str = ""  # what to do when another process has our name
 
     def start(self, told: Event) -> None:
         """Start everything and wait until it works, or until told to stop; `NotStarted` names what does not.
@@ -67,13 +69,20 @@ class Node:
             while not (service.ready(LOOK_SECONDS) or told.is_set() or problem_of(service)):
                 waited += LOOK_SECONDS
                 if service.failure is not None or waited >= self.ready_seconds:
-                    raise NotStarted(f"{service.name}: {service.failure or 'not ready in time'}")
+                    raise NotStarted(f"{service.name}: {self._why(service) or 'not ready in time'}")
 
     def check(self) -> None:
         """NotStarted when a service that others take the place of has ended."""
         for service in self.services:
             if isinstance(service, GroupService) and service.failure is not None:
-                raise NotStarted(f"{service.name}: {service.failure}")
+                raise NotStarted(f"{service.name}: {self._why(service)}")
+
+    def _why(self, service: Service) -> str:
+        """What ended a service, and what to do about it where that is ours to know."""
+        failure = service.failure
+        text = "" if failure is None else str(failure)
+        is_ours = isinstance(service, GroupService) and isinstance(failure, Fenced)
+        return f"{text}. {self.named_by}" if is_ours and self.named_by else text
 
     def stop(self) -> None:
         """End everything, in the reverse order; idempotent."""
