@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from runtime.footer import Footer
 from runtime.record import TopicPartition
@@ -52,7 +53,8 @@ class Partition:
 class Checkpoint:
     """Up to where a store has applied the changelog, and whose store it is.
 
-    `footer` is the last one applied; None while a rebuild has not met one yet.
+    `footer` is the last one applied; None while a rebuild has not met one yet. `read_at` is when a restore read up to
+    there; None: at the footer's clock mark.
     """
 
     cluster_id: str
@@ -61,6 +63,7 @@ class Checkpoint:
     partition: int
     changelog_offset: int
     footer: Footer | None = None
+    read_at: datetime | None = None
     format: int = 1
 
 

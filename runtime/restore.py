@@ -7,18 +7,21 @@ missing sent nothing and is dropped.
 
 A store that cannot be read, belongs to another cluster, role or partition, or is ahead of the log, is set aside and
 built anew from the whole changelog, unless there is nothing to build it from (`runtime.continuity` says when a
-partition halts instead). A restore that is cut short goes on where it was: rows are in the store before the checkpoint
-says so, and wakeups are derived before it says that all is done, or all of them anew by the next one.
+partition halts instead). One that was away for longer than deletions stay in the changelog is emptied and built anew:
+it would keep what was deleted meanwhile. A restore that is cut short goes on where it was: rows are in the store before
+the checkpoint says so, and wakeups are derived before it says that all is done, or all of them anew by the next one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from runtime import continuity
 from runtime import footer as framing
 from runtime.footer import Decision, Footer
+from runtime.logs.keeping import TOMBSTONES_KEPT
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes, read_checkpoint
 from runtime.store import StoreCorrupt
 from runtime.telemetry import Event, Metric, Telemetry
@@ -38,6 +41,7 @@ READ_BYTES = 16 * 1024 * 1024
 READ_SECONDS = 0.1  # how long one read may wait: only where a partition ends with a gap that holds no record
 TAIL_RECORDS = 4_096  # where the last footer is looked for first: more than most transactions hold
 HELD_ROWS_MAX = 20_000  # rows applied at once: a long replay is checkpointed on the way, so that it survives a crash
+AWAY_MAX = TOMBSTONES_KEPT - timedelta(hours=1)  # an hour for clocks that differ, and for the restore itself
 TOLD_SECONDS = 5.0  # between two lines about how much is left
 
 
@@ -55,6 +59,7 @@ class Progress:
     def __init__(self, partition: Partition, clock: Clock, telemetry: Telemetry) -> None:
         self.left: int | None = None  # None while no restore is under way
         self._labels = {"role": partition.role, "partition": str(partition.number)}
+        self.began_at = clock.now()
         self._clock, self._telemetry = clock, telemetry
         self._told_at = clock.since_boot()
 
@@ -81,6 +86,7 @@ class Replay:
 
     footer: Footer | None
     anew: bool
+    began_at: datetime
     held: dict[bytes, bytes | None] = field(default_factory=dict)
     released: dict[bytes, bytes | None] = field(default_factory=dict)
     parts: list[bytes] = field(default_factory=list)
@@ -129,9 +135,15 @@ def restore(
     `continuity.Halted` when the log has lost what the store would have to be built from.
     """
     checkpoint = _usable_checkpoint(log, store, partition, telemetry)
+    if checkpoint is not None and _was_away_for_long(log, partition, checkpoint, progress.began_at):
+        telemetry.warning(Event.STORE_OUTDATED, role=partition.role, partition=str(partition.number))
+        store.clear()
+        checkpoint = None
     begin = log.begin_offset(partition.changelog)
     start = begin if checkpoint is None else max(begin, checkpoint.changelog_offset)
-    replay = Replay(footer=None if checkpoint is None else checkpoint.footer, anew=checkpoint is None)
+    replay = Replay(
+        footer=None if checkpoint is None else checkpoint.footer, anew=checkpoint is None, began_at=progress.began_at
+    )
     end = log.end_offset(partition.changelog)
     progress.reached(end - start)
     covered = _last_footer(log, partition.changelog, start, end)
@@ -218,9 +230,20 @@ def _checkpoint(log: Log, partition: Partition, replay: Replay, offset: int) -> 
     return checkpoint_bytes(
         Checkpoint(
             cluster_id=log.cluster_id, topic_id=log.topic_id(partition.changelog.topic), role=partition.role,
-            partition=partition.number, changelog_offset=offset, footer=replay.footer,
+            partition=partition.number, changelog_offset=offset, footer=replay.footer, read_at=replay.began_at,
         )
     )  # fmt: skip
+
+
+def _was_away_for_long(log: Log, partition: Partition, checkpoint: Checkpoint, now: datetime) -> bool:
+    """Whether there is something to catch up with, and deletions in it may be gone already."""
+    mark = None if checkpoint.footer is None else checkpoint.footer.clock_mark
+    known_at = checkpoint.read_at or mark
+    if known_at is not None and now - known_at < AWAY_MAX:
+        return False
+    begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
+    start = max(begin, checkpoint.changelog_offset)
+    return _last_footer(log, partition.changelog, start, end) >= start
 
 
 def _usable_checkpoint(log: Log, store: Store, partition: Partition, telemetry: Telemetry) -> Checkpoint | None:

@@ -36,6 +36,7 @@ class Event(StrEnum):
     ROLE_FAILED = "role_failed"
     DECISION_ROLLED_FORWARD = "decision_rolled_forward"
     STORE_QUARANTINED = "store_quarantined"
+    STORE_OUTDATED = "store_outdated"
     STORE_UNAVAILABLE = "store_unavailable"
     POSITIONS_DIFFER = "positions_differ"
     RECORD_REJECTED = "record_rejected"

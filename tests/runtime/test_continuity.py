@@ -181,6 +181,30 @@ def test_damage_that_is_met_at_work_is_set_aside_too(shell: Watched) -> None:
     assert counts(shell) == [("a", 1), ("a", 2)]
 
 
+def test_a_store_that_was_away_for_longer_than_deletions_are_kept_is_built_anew(shell: Watched) -> None:
+    """The changelog does not say any more what was deleted: a store that followed it would keep it for ever."""
+    (*_, last) = shell.records(CHANGELOG.topic)
+    later = orjson.dumps(codec.parse(last.value or b"") | {"sequence": 2})
+    deleted = row_key(b"a", b"count")
+    shell.log.append([Outgoing(*CHANGELOG, deleted, None), Outgoing(*CHANGELOG, framing.FOOTER_KEY, later)])
+    shell.clock.advance(timedelta(hours=30))
+    shell.log.maintain()
+    assert [record for record in shell.records(CHANGELOG.topic) if record.key == deleted] == []
+    shell.restart()
+    assert len(shell.told.of(Event.STORE_OUTDATED)) == 1
+    assert shell.told.of(Event.STORE_QUARANTINED) == []
+    shell.publish(Add(name="a"))
+    shell.settle()
+    assert counts(shell)[-1] == ("a", 1)
+    assert wakes(shell) == []
+
+
+def test_a_store_that_missed_nothing_is_kept_however_long_it_was_away(shell: Watched) -> None:
+    shell.clock.advance(timedelta(days=30))
+    shell.restart()
+    assert shell.told.of(Event.STORE_OUTDATED) == []
+
+
 class Died(BaseException):
     """The process is gone."""
 
