@@ -97,11 +97,13 @@ def listed(positions: Mapping[TopicPartition, int], incarnations: Mapping[str, s
     )
 
 
-def check_incarnations(log: Log, incarnations: Mapping[str, str]) -> None:
-    """`Halted` when one of the topics has been deleted and created again under a running partition."""
+def check_topics(log: Log, incarnations: Mapping[str, str], counts: Mapping[str, int]) -> None:
+    """`Halted` when one of the topics was created again, or given partitions, under a running partition."""
     for name, id_ in incarnations.items():
         if log.topic_id(name) != id_:
             raise Halted(f"topic {name} was deleted and created again while it was in use")
+        if name in counts:
+            check_count(name, log.partitions(name), counts[name])
 
 
 def check_positions(log: Log, positions: Mapping[TopicPartition, int]) -> None:

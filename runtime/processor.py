@@ -439,7 +439,7 @@ class Processor:
 
     def _write(self, batch: Batch, positions: dict[TopicPartition, int], decided_until: datetime) -> None:
         """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
-        continuity.check_incarnations(self._log, self._incarnations)
+        continuity.check_topics(self._log, self._incarnations, self._partitions)
         producer = self._opened_producer()
         began = self._clock.since_boot()
         changelog = self._partition.changelog

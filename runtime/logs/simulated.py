@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from operator import attrgetter
@@ -91,6 +91,12 @@ class SimulatedLog:
             for positions in self._positions.values():
                 for partition in [partition for partition in positions if partition.topic == topic]:
                     del positions[partition]
+
+    def add_partition(self, topic: str) -> None:
+        """Give a topic one partition more, as an administrator may."""
+        with self._lock:
+            known = self._topics[topic]
+            self._topics[topic] = replace(known, partitions=(*known.partitions, Partition()))
 
     def truncate(self, partition: TopicPartition, end: int) -> None:
         """Lose what stands at `end` and behind it, as brokers do when one that was behind becomes the leader."""

@@ -444,6 +444,16 @@ def test_a_topic_with_another_number_of_partitions_halts_the_partition(log: Simu
         processor.open()
 
 
+@pytest.mark.parametrize("topic", [CHANGES.topic, OUTCOMES.topic])
+def test_a_topic_that_is_given_partitions_under_a_running_partition_halts_it(shell: Watched, topic: str) -> None:
+    """Before its next transaction, which an idle partition has twice a minute."""
+    simulated(shell).add_partition(topic)
+    shell.clock.advance(timedelta(seconds=30))
+    with pytest.raises(Halted, match=f"topic {topic} has 2 partitions, and the layout of this node says 1"):
+        shell.processor.step(0.0)
+    assert counts(shell) == [("a", 1)]
+
+
 def test_a_rolled_forward_decision_is_held_against_the_inputs_too(shell: Watched) -> None:
     """A torn transaction over an input that was created again is not completed."""
     shell.publish(Add(name="b"))
