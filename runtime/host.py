@@ -13,6 +13,7 @@ number of times is bounded.
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from runtime.log import Log
 
 STEP_SECONDS = 1.0  # how long an idle step waits; new records and `stop` wake it at once
-RETRY_SECONDS_MAX = 10.0  # a log that is back is noticed within this
+RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.1, 10.0  # a log that is back is noticed within this
+STEADY_SECONDS = 60.0
 POLL_SECONDS = 0.5  # between looks at the group, so that a stop is noticed soon
 STOP_SECONDS = 20.0  # for a partition to end its batch; one that takes longer is fenced by its successor
 DAMAGED_MAX = 5  # times that a store is built anew: then it is the disk, and a person has to look
@@ -84,6 +86,7 @@ class PartitionService(Threaded):
         self._abandoned = False
         self._trouble: str | None = None
         self._troubles = self._damages = 0
+        self._opened_at: float | None = None
         self._thread = ThreadService(f"{role}-{number}", self._run, interrupt=self._wake, failed=self._failed)
 
     @property
@@ -98,12 +101,12 @@ class PartitionService(Threaded):
         return self.stop(timeout)
 
     def _run(self, running: Running) -> None:
-        pause, fenced = 0.1, 0
+        pause, fenced = RETRY_SECONDS_MIN, 0
         while not running.stopping.is_set():
             try:
                 self._process(running)
             except Fenced as error:
-                fenced += 1
+                fenced = 1 if self._was_steady() else fenced + 1
                 wait = self._pause_when_fenced(fenced)
                 if wait is None:
                     raise
@@ -111,12 +114,17 @@ class PartitionService(Threaded):
                 running.stopping.wait(wait)
             except LogError as error:
                 self._telemetry.warning(Event.COMMIT_RETRIED, reason=str(error), **self._where)
+                pause = RETRY_SECONDS_MIN if self._was_steady() else pause
                 running.stopping.wait(pause)
                 pause = min(pause * 2, RETRY_SECONDS_MAX)
             except StoreError as error:
                 self._bear(error)
                 running.stopping.wait(pause)
                 pause = min(pause * 2, RETRY_SECONDS_MAX)
+
+    def _was_steady(self) -> bool:
+        """Whether it worked for so long that what ended it has nothing to do with what ended it before."""
+        return self._opened_at is not None and time.monotonic() - self._opened_at > STEADY_SECONDS
 
     def _bear(self, error: StoreError) -> None:
         """Say what a store is up against, and count; the error itself when it was too often."""
@@ -130,9 +138,11 @@ class PartitionService(Threaded):
         self._telemetry.error(Event.STORE_UNAVAILABLE, reason=str(error), **self._where)
 
     def _process(self, running: Running) -> None:
+        self._opened_at = None
         processor = self._processor = self._make()
         try:
             processor.open()
+            self._opened_at = time.monotonic()
             self._trouble, self._troubles = None, 0
             running.ready()
             self._telemetry.info(Event.PARTITION_READY, **self._where)

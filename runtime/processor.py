@@ -109,7 +109,7 @@ class Processor:
         self._decided_until = NEVER_READ
         self._read_until = NEVER_READ
         self._asked: tuple[datetime, Mapping[TopicPartition, int]] | None = None
-        self._sequence = 0
+        self._sequence = self._epoch_min = 0
         self._cursor: dict[bytes, bytes] = {AT: b"", EVIDENCE: b""}
         self._backlog = False
         self._ended = 0.0
@@ -166,11 +166,12 @@ class Processor:
 
     def _resume(self, footer: Footer) -> None:
         self._mark, self._decided_until = footer.clock_mark, footer.decided_until
-        self._sequence = footer.sequence
+        self._sequence, self._epoch_min = footer.sequence, footer.epoch + 1
 
     def _roll_forward(self, torn: Decision) -> None:
         """Complete a transaction of which only the decision is known to be whole: never decide it again."""
         head = torn.head
+        self._epoch_min = max(self._epoch_min, head.epoch + 1)
         moment = Moment(now=head.now, read_until=head.read_until, entropy=bytes.fromhex(head.entropy))
         batch = self._batch(moment, head.sequence)
         for encoded in torn.facts:
@@ -426,9 +427,7 @@ class Processor:
     # --- committing -----------------------------------------------------------------------------------------------
 
     def _commit(self, batch: Batch, reader: Reader) -> None:
-        positions = {item: reader.position(item) for item in self._inputs()}
-        decided_until = self._decided(batch)
-        self._write(batch, positions, decided_until)
+        self._write(batch, {item: reader.position(item) for item in self._inputs()}, self._decided(batch))
 
     def _decided(self, batch: Batch) -> datetime:
         """Up to where the partition has decided everything."""
@@ -455,9 +454,9 @@ class Processor:
         producer.send(batch.outputs)
         producer.send(Outgoing(*changelog, key, value) for key, value in rows.items())
         footer = Footer(
-            role=self._partition.role, partition=self._partition.number, epoch=producer.epoch, sequence=batch.sequence,
-            clock_mark=batch.moment.now, decided_until=decided_until, positions=listed, facts=len(batch.facts),
-            outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
+            role=self._partition.role, partition=self._partition.number, epoch=self._owner_epoch(),
+            sequence=batch.sequence, clock_mark=batch.moment.now, decided_until=decided_until, positions=listed,
+            facts=len(batch.facts), outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
             changelog_id=self._incarnations[changelog.topic],
         )  # fmt: skip
         producer.send((Outgoing(*changelog, framing.FOOTER_KEY, framing.footer_bytes(footer)),))
@@ -470,7 +469,7 @@ class Processor:
         self, batch: Batch, positions: tuple[InputPosition, ...], decided_until: datetime
     ) -> list[bytes]:
         head = DecisionHead(
-            role=self._partition.role, partition=self._partition.number, epoch=self._opened_producer().epoch,
+            role=self._partition.role, partition=self._partition.number, epoch=self._owner_epoch(),
             sequence=batch.sequence, part=0, last=False, now=batch.moment.now, read_until=batch.moment.read_until,
             decided_until=decided_until, entropy=batch.moment.entropy.hex(), positions=positions,
         )  # fmt: skip
@@ -483,8 +482,11 @@ class Processor:
         )  # fmt: skip
 
     def _heartbeat_is_due(self, batch: Batch) -> bool:
-        decided = self._decided(batch)
-        return not self._guard.held and decided - self._decided_until >= self._limits.heartbeat
+        return not self._guard.held and self._decided(batch) - self._decided_until >= self._limits.heartbeat
+
+    def _owner_epoch(self) -> int:
+        """The log's; should it have forgotten the id, one above our predecessor's."""
+        return max(self._opened_producer().epoch, self._epoch_min)
 
     def _inputs(self) -> Iterable[TopicPartition]:
         return self._partition.inputs.of(self._partition.number)

@@ -307,3 +307,18 @@ def test_the_footer_says_how_far_everything_is_decided(shell: Shell) -> None:
     last = framing.read_footer(shell.records(CHANGELOG.topic)[-1].value or b"")
     assert last.decided_until == last.clock_mark == NOON + timedelta(minutes=5)
     assert last.sequence == 2
+
+
+def test_owner_epochs_grow_also_when_the_log_has_forgotten_the_writer(shell: Shell) -> None:
+    """A broker forgets an id after some weeks, or counts anew elsewhere; readers still tell owners apart by epoch."""
+    shell.publish(Add(name="a"))
+    shell.settle()
+    for _ in range(2):
+        assert isinstance(shell.log, SimulatedLog)
+        shell.log._epochs.clear()
+        shell.restart()
+        shell.publish(Add(name="a"))
+        shell.settle()
+    footers = [record for record in shell.records(*CHANGELOG) if record.key == framing.FOOTER_KEY]
+    epochs = [framing.read_footer(record.value or b"").epoch for record in footers]
+    assert epochs == [1, 2, 3]
