@@ -8,6 +8,8 @@ rows come from.
 from __future__ import annotations
 
 import re
+import sqlite3
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -39,11 +41,12 @@ if TYPE_CHECKING:
 
 # A cursor of the read model waits this long for the writer, whose transactions take milliseconds.
 _BUSY_MILLISECONDS = 5_000
+_BETWEEN_SECONDS = 0.01
 _PRAGMAS = (
+    f"busy_timeout={_BUSY_MILLISECONDS}",
     "page_size=16384",  # of a new file: a page holds some twenty events, and fewer pages are written
     "journal_mode=WAL",  # readers and the writer do not wait for each other
     "synchronous=NORMAL",  # a power cut may take the last batches; the log still has them
-    f"busy_timeout={_BUSY_MILLISECONDS}",
     "cache_size=-65536",  # KiB: the hot ends of the trees
     "wal_autocheckpoint=1000",  # pages: fewer, larger steps write a page that changes often only once
     "temp_store=MEMORY",
@@ -106,8 +109,22 @@ class Sqlite:
 def _tune(connection: Any, _record: object) -> None:
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
-        cursor.execute(f"PRAGMA {pragma}")
+        _waiting(cursor, f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _waiting(cursor: Any, statement: str) -> None:
+    """SQLite waits for a lock by itself, except where two make the same new file a WAL file at once."""
+    deadline = time.monotonic() + _BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            cursor.execute(statement)
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_BETWEEN_SECONDS)
+        else:
+            return
 
 
 def _dump_text(value: Any) -> str:
