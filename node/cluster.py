@@ -13,22 +13,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from node.children import ChildProcess
-from node.compose import Node, create_topics, parts_of, unready, worker_processes
-from node.door import Door, open_door
 from node.folder import DataFolder
 from node.ingress import Binding, IngressService, of_others
-from node.progress import StoredProgress
-from node.projecting import SharedProjector
+from node.process import Node, create_topics, worker_processes
 from node.roles import Roles
-from projections.projector import Kept, Projector
-from projections.store.database import open_database
-from projections.store.reader import Reader
-from projections.store.writer import Writer
 from runtime.clock import SystemClock
 from runtime.logs.kafka.log import KafkaLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from node.settings import ClusterSettings
@@ -69,31 +62,16 @@ def _compose(
     """The API first: it tells how the others are getting on."""
     clock = SystemClock()
     roles = role_services(settings, log, clock, telemetry, folder=folder, name=name)
-    projectors: tuple[SharedProjector, ...] = ()
-    if settings.does("projector"):
-        projectors = (shared_projector(settings, log, clock, telemetry, name=name),)
-    services: tuple[Service, ...] = (*roles, *projectors)
+    services: tuple[Service, ...] = roles
     url = ""
-    if settings.does("api"):
-        door = api_door(settings, log, clock, telemetry, name=name, others=lambda: (*parts_of(roles), *projectors))
-        services, url = (*door.services, *services), door.web.url
+    if settings.does("projector") or settings.does("api"):
+        from node.front import compose_front  # noqa: PLC0415 -- its first lines say why
+
+        front = compose_front(settings, log, clock, telemetry, name=name, roles=roles)
+        services, url = (*front.door, *roles, *front.projectors), front.url
     if settings.does("worker"):
         services += worker_processes(settings, tasks, url or settings.api_url, telemetry)
     return Node(services=services, release=lambda: None, url=url, log=log, ready_seconds=RESTORE_SECONDS)
-
-
-def api_door(
-    settings: ClusterSettings, log: KafkaLog, clock: SystemClock, telemetry: Telemetry, *, name: str,
-    others: Callable[[], Iterable[Service]],
-) -> Door:  # fmt: skip
-    """The API over a read model that projectors of any process write."""
-    reader = Reader(open_database(settings.model_url))
-    progress = StoredProgress(log, positions=reader.positions, now=clock.now, telemetry=telemetry)
-    door = open_door(
-        settings, log, clock, telemetry, node_id=name, reader=reader, progress=progress,
-        unready=lambda: unready((*others(), progress)),
-    )  # fmt: skip
-    return Door(web=door.web, services=(progress, *door.services))
 
 
 def role_services(
@@ -122,19 +100,6 @@ def ingress_services(
         for topic, tenant in sorted(settings.ingress.items())
     )
     return tuple(IngressService(each, log, member=name, clock=clock, telemetry=telemetry) for each in bindings)
-
-
-def shared_projector(
-    settings: ClusterSettings, log: KafkaLog, clock: SystemClock, telemetry: Telemetry, *, name: str
-) -> SharedProjector:
-    """Our share of the projections."""
-    model = open_database(settings.model_url)
-    kept = Kept(history=settings.retention.history)
-
-    def make(share: Collection[int]) -> Projector:
-        return Projector(log=log, model=Writer(model), now=clock.now, kept=kept, share=share)
-
-    return SharedProjector(log, member=name, make=make, telemetry=telemetry)
 
 
 def processes_of(settings: ClusterSettings, telemetry: Telemetry) -> Node:

@@ -20,7 +20,6 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from projections.store.database import dialect_of
 from runtime.logs.kafka.settings import KafkaSettings
 from schemas import durations, identity, topics
 
@@ -76,6 +75,8 @@ class NodeSettings(BaseSettings):
     @classmethod
     def _name_a_database(cls, url: str) -> str:
         if url:
+            from projections.store.database import dialect_of  # noqa: PLC0415 -- a second of imports, for a URL alone
+
             dialect_of(url)
         return url
 

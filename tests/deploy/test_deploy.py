@@ -22,7 +22,7 @@ import click
 import pytest
 import yaml
 
-from node.compose import STOP_SECONDS
+from node.process import STOP_SECONDS
 from node.settings import ROLES, ClusterSettings, read_as
 from runtime.logs.kafka.settings import check
 from tidewheel.cli import main

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from node.cluster import named_by, node_id
-from node.compose import Node, NotStarted
+from node.process import Node, NotStarted
 from node.settings import ClusterSettings
 from runtime.host import PartitionService, RoleService
 from runtime.log import Fenced, Log, Owner

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from node.compose import unready
+from node.process import unready
 from runtime import host
 from runtime.clock import SystemClock
 from runtime.continuity import Halted
