@@ -7,6 +7,7 @@ import asyncio
 import logging
 import sys
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from schemas import topics
 from tests.sdk.fake_owner import KafkaQueue, create, delete, made, workers_topics
 from tests.sdk.fake_server import DEADLINE_SECONDS, leases, run
+from tests.support.waiting import eventually
 from tidewheel import Kafka, KafkaUnusable, Worker, session
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -210,9 +212,10 @@ async def test_a_client_that_has_failed_for_good_is_replaced(queue, start):
     await queue.until(lambda: queue.reports)
     sender = worker._session._transport._sender
     failed, sender._failed = sender._client, True
+    replaced = partial(eventually, lambda: sender._client is not failed, within=DEADLINE_SECONDS, what="it is replaced")
+    await asyncio.to_thread(replaced)
     [lease] = await queue.hand_out(run("it"))
-    await queue.finished(lease)
-    assert sender._client is not failed
+    assert (await queue.finished(lease))["outcome"] == "succeeded"
 
 
 async def test_a_worker_that_cannot_hear_any_more_ends_with_the_reason(queue, start):
