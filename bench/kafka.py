@@ -190,7 +190,7 @@ def server(bootstrap: str, namespace: str) -> Iterator[Server]:
         environment = {"TIDEWHEEL_BENCH_NOTES": str(notes)}
         running.enter_context(process([*worker, "--namespace", namespace], folder, environment))
         wait_until_ready(f"http://127.0.0.1:{port}", api)
-        yield Server(url=f"http://127.0.0.1:{port}", data=Path(folder), notes=notes)
+        yield Server(url=f"http://127.0.0.1:{port}", data=Path(folder), notes=notes, registered_per_second=15)
 
 
 @contextlib.contextmanager

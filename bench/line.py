@@ -41,6 +41,7 @@ class Server:
     url: str
     data: Path
     notes: Path
+    registered_per_second: int = REGISTERED_PER_SECOND
 
 
 def main() -> None:
@@ -99,9 +100,9 @@ def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     raise SystemExit("the server did not become ready")
 
 
-def register(url: str, count: int, *, instants: int = 0) -> int:
+def register(running: Server, count: int, *, instants: int = 0) -> int:
     """Schedules due every second, or in `instants` seconds only, from when all are registered: that epoch second."""
-    first = int(time.time()) + WARM_UP_SECONDS + count // REGISTERED_PER_SECOND
+    first = int(time.time()) + WARM_UP_SECONDS + count // running.registered_per_second
 
     trigger = (
         {"at": [spelt(first + second) for second in range(instants)]}
@@ -117,7 +118,7 @@ def register(url: str, count: int, *, instants: int = 0) -> int:
         }
         clients[number % 8].put(f"/v1/tenants/bench/schedules/s{number}", json=definition).raise_for_status()
 
-    clients = [httpx.Client(base_url=url, timeout=30) for _ in range(8)]
+    clients = [httpx.Client(base_url=running.url, timeout=30) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(put, range(count)))
     assert time.time() < first, "registering took longer than was allowed for"
@@ -126,7 +127,7 @@ def register(url: str, count: int, *, instants: int = 0) -> int:
 
 def start_delays(running: Server, rate: int) -> list[float]:
     """Milliseconds from nominal instant to start, over SECONDS after the warm-up."""
-    first = register(running.url, rate) + WARM_UP_SECONDS
+    first = register(running, rate) + WARM_UP_SECONDS
     time.sleep(first + SECONDS + 1.5 - time.time())
     notes = NOTE.iter_unpack(running.notes.read_bytes())
     window = range(first * 1_000_000, (first + SECONDS) * 1_000_000)
@@ -138,7 +139,7 @@ def whole_rate(running: Server, schedules: int) -> float:
 
     The flood is finite: more is due in its few seconds than can be served in them.
     """
-    first = register(running.url, schedules, instants=FLOOD_SECONDS)
+    first = register(running, schedules, instants=FLOOD_SECONDS)
     time.sleep(first - time.time())
     while finished_rows(running.data) < schedules * FLOOD_SECONDS:
         time.sleep(0.05)
