@@ -133,8 +133,13 @@ def appender_config(settings: KafkaSettings) -> Config:
 
 
 def reader_config(settings: KafkaSettings) -> Config:
-    """Reads what it is assigned from where it is told; no group ever hears of it."""
+    """Reads what it is assigned from where it is told; no group ever hears of it.
+
+    That a partition has ended is said with the answer after its last record, for which a broker with nothing new waits
+    as long as it may. A scheduler decides for an instant once it knows: by default up to half a second late.
+    """
     return _reading(settings, "reader") | {
+        "fetch.wait.max.ms": 25,
         "enable.partition.eof": True,
         "queued.max.messages.kbytes": UNREAD_KIBIBYTES_MAX,
         "queued.min.messages": UNREAD_RECORDS_MIN,
@@ -235,6 +240,7 @@ DENIED: Mapping[str, str] = MappingProxyType({
     "enable.partition.eof": _OURS,
     "queued.*": _OURS,
     "fetch.queue.backoff.ms": _OURS,
+    "fetch.wait.max.ms": _OURS,
     "fetch.error.backoff.ms": _OURS,
     "retry.backoff.ms": _OURS,
     "linger.ms": _OURS,
