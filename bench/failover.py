@@ -24,9 +24,7 @@ from confluent_kafka import Producer
 
 from bench.line import percentile
 from deploy.kafka.broker import Cluster
-from runtime.clock import SystemClock
 from runtime.logs.kafka.log import KafkaLog
-from runtime.logs.kafka.settings import KafkaSettings
 from runtime.record import TopicPartition
 from schemas import identity, topics
 from tests.storm.fleet import Fleet, Member
@@ -68,7 +66,7 @@ def measure(fleet: Fleet, bootstrap: str, session: str, kills: int, restarts: in
     """One line for kills, one for planned restarts."""
     fleet.start()
     publish(bootstrap)
-    watch = Watch(bootstrap)
+    watch = Watch(fleet.log())
     for name, count, blow in (("killed", kills, kill), ("planned restart", restarts, restart)):
         if not count:
             continue
@@ -111,12 +109,8 @@ def publish(bootstrap: str) -> None:
 class Watch:
     """Reads what is created, and remembers the newest runs of each scheduler partition."""
 
-    def __init__(self, bootstrap: str) -> None:
-        settings = KafkaSettings(
-            bootstrap=bootstrap, namespace=NAMESPACE, replication_factor=1, min_insync_replicas=1
-        )  # fmt: skip
-        self._log = KafkaLog(settings, SystemClock())
-        self._reader = self._log.open_reader({TopicPartition(topics.RUNS, number): 0 for number in range(PARTITIONS)})
+    def __init__(self, log: KafkaLog) -> None:
+        self._reader = log.open_reader({TopicPartition(topics.RUNS, number): 0 for number in range(PARTITIONS)})
         self._seen: dict[int, list[Seen]] = {number: [] for number in range(PARTITIONS)}
 
     def gap_after(self, member: Member, blow: Callable[[Member], None]) -> float:

@@ -1,15 +1,13 @@
 """Child processes: whatever happens in one cannot take this process down.
 
-A child ends when its parent does, also by kill -9: it reads a pipe that nobody writes to, and ends at its end. One
-that exits by itself is started again, after a pause that grows.
+A child ends when its parent does, also by kill -9: it reads a pipe that nobody writes to, and ends at its end
+(`tidewheel.supervised.end_with_holder`). One that exits by itself is started again, after a pause that grows.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -80,14 +78,3 @@ class ChildProcess(Threaded):
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-
-
-def end_with_parent() -> None:
-    """In a child: end at once when nobody holds the other end of standard input any more."""
-    threading.Thread(target=_wait_for_parents_end, name="parent", daemon=True).start()
-
-
-def _wait_for_parents_end() -> None:
-    while os.read(sys.stdin.fileno(), 1024):
-        pass
-    os._exit(1)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from node.settings import ClusterSettings
+    from projections.store.database import Database
     from runtime.clock import Clock
     from runtime.host import RoleService
     from runtime.lifecycle import Service
@@ -42,12 +43,13 @@ def compose_front(
     settings: ClusterSettings, log: Log, clock: Clock, telemetry: Telemetry, *, name: str, roles: Sequence[RoleService]
 ) -> Front:
     """Compose them; `roles` are the others that `/readyz` tells of."""
+    model = open_database(settings.model_url)
     projectors: tuple[SharedProjector, ...] = ()
     if settings.does("projector"):
-        projectors = (shared_projector(settings, log, clock, telemetry, name=name),)
+        projectors = (shared_projector(settings, model, log, clock, telemetry, name=name),)
     if not settings.does("api"):
         return Front(projectors=projectors)
-    reader = Reader(open_database(settings.model_url))
+    reader = Reader(model)
     progress = StoredProgress(log, positions=reader.positions, now=clock.now, telemetry=telemetry)
     door = open_door(
         settings, log, clock, telemetry, node_id=name, reader=reader, progress=progress,
@@ -57,10 +59,9 @@ def compose_front(
 
 
 def shared_projector(
-    settings: ClusterSettings, log: Log, clock: Clock, telemetry: Telemetry, *, name: str
+    settings: ClusterSettings, model: Database, log: Log, clock: Clock, telemetry: Telemetry, *, name: str
 ) -> SharedProjector:
     """Our share of the projections."""
-    model = open_database(settings.model_url)
     kept = Kept(history=settings.retention.history)
 
     def make(share: Collection[int]) -> Projector:

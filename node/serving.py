@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from node.children import end_with_parent
 from node.cluster import compose_process, processes_of
 from node.folder import FolderRefused
 from node.logging import logger
@@ -15,6 +14,7 @@ from node.running import read_settings, run
 from node.settings import ClusterSettings
 from runtime.log import LogError
 from runtime.telemetry import Telemetry
+from tidewheel.supervised import end_with_holder
 
 
 @click.command()
@@ -37,7 +37,7 @@ def serve(tasks: tuple[str, ...], *, config: Path | None, number: int | None, **
         run(processes_of(settings, telemetry), telemetry, settings)
         return
     if number is not None:
-        end_with_parent()
+        end_with_holder()
     try:
         node = compose_process(settings, telemetry, number=number or 0, tasks=tasks)
     except (FolderRefused, LogError, OSError) as error:

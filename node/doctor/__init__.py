@@ -8,10 +8,3 @@
 
 Nothing is changed and nothing written, so it may be run at any time, and beside anything.
 """
-
-from __future__ import annotations
-
-from node.doctor.finding import Finding, Verdict
-from node.doctor.machine import examine
-
-__all__ = ["Finding", "Verdict", "examine"]

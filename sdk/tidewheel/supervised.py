@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     options = parser.parse_args()
     log_to_stderr(logging.getLevelNamesMapping()[options.log_level.upper()])
-    threading.Thread(target=_end_with_holder, daemon=True).start()
+    end_with_holder()
     try:
         worker = load_worker(options.target)
         url = os.environ.get("TIDEWHEEL_URL")  # A parent that says where it is wants to be spoken to, over HTTP.
@@ -43,7 +43,12 @@ def log_to_stderr(level: int = logging.INFO) -> None:
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
-def _end_with_holder() -> None:
+def end_with_holder() -> None:
+    """From now on end at once when nobody holds the other end of standard input any more."""
+    threading.Thread(target=_wait_for_holders_end, name="holder", daemon=True).start()
+
+
+def _wait_for_holders_end() -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     os._exit(1)

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 import httpx
 
 from deploy.kafka.broker import free_port
+from runtime.clock import SystemClock
+from runtime.logs.kafka.log import KafkaLog
+from runtime.logs.kafka.settings import KafkaSettings
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -101,6 +104,7 @@ class Fleet:
         partitions: int = 4, session_timeout: str = "6s",
     ) -> None:  # fmt: skip
         self._folder = folder
+        self._bootstrap, self._namespace = bootstrap, namespace
         self.url = f"http://127.0.0.1:{free_port(1)}"
         self._config = folder / "tidewheel.toml"
         self._config.write_text(
@@ -117,6 +121,13 @@ class Fleet:
     def members(self) -> list[Member]:
         """Everyone."""
         return [self.api, *self.owners, *self.workers]
+
+    def log(self) -> KafkaLog:
+        """What all of them stand on, to be looked at."""
+        settings = KafkaSettings(
+            bootstrap=self._bootstrap, namespace=self._namespace, replication_factor=1, min_insync_replicas=1
+        )  # fmt: skip
+        return KafkaLog(settings, SystemClock())
 
     def start(self) -> None:
         """The API first, which makes the topics; then everyone else."""

@@ -25,10 +25,8 @@ from confluent_kafka import Producer
 
 from node.audit import audit
 from node.audit.source import LogSource
-from runtime.clock import SystemClock
 from runtime.log import LogError
 from runtime.logs.kafka.log import KafkaLog
-from runtime.logs.kafka.settings import KafkaSettings
 from runtime.record import TopicPartition
 from schemas import topics
 from tests.storm.fleet import Fleet, Member
@@ -89,12 +87,7 @@ def test_kills_freezes_and_a_broker_that_dies_lose_and_double_nothing(own_broker
     seconds, in a long storm the broker too. Nothing is missing, nothing is doubled, and soon every run has its outcome.
     """
     fleet.start()
-    log = KafkaLog(
-        KafkaSettings(
-            bootstrap=own_broker.bootstrap, namespace=NAMESPACE, replication_factor=1, min_insync_replicas=1
-        ),
-        SystemClock(),
-    )  # fmt: skip
+    log = fleet.log()
     first = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=20)
     storm = first + timedelta(seconds=CALM_SECONDS)
     end = storm + timedelta(minutes=MINUTES)
