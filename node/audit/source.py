@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -34,8 +33,6 @@ BYTES_MAX = 8 * 1024 * 1024
 TIMEOUT_SECONDS = 30.0  # of one request; a server that needs longer for a page is in trouble
 POLL_SECONDS = 0.05  # a poll ends with records or its time: that nothing committed stands before the end ends none
 QUIET_POLLS_MAX = 1200  # a minute in the middle of a partition: longer than a cluster needs to find a new leader
-# At the end of a partition a broker waits half a second for more to come. An audit wants to hear that it is the end.
-HASTE = {"fetch.wait.max.ms": "10"}
 
 
 @frozen
@@ -122,7 +119,7 @@ class KafkaSource(LogSource):
 
     def __init__(self, settings: KafkaSettings) -> None:
         Administration(settings).cluster()
-        super().__init__(KafkaLog(replace(settings, properties={**HASTE, **settings.properties}), SystemClock()))
+        super().__init__(KafkaLog(settings, SystemClock()))
 
 
 class FolderSource(LogSource):
