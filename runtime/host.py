@@ -13,11 +13,10 @@ number of times is bounded.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
-from runtime.lifecycle import Threaded, ThreadService
+from runtime.lifecycle import SYSTEM, Threaded, ThreadService
 from runtime.log import Fenced, LogError
 from runtime.store import StoreCorrupt, StoreError
 from runtime.telemetry import Event, Metric, Telemetry
@@ -25,7 +24,7 @@ from runtime.telemetry import Event, Metric, Telemetry
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from runtime.lifecycle import Running
+    from runtime.lifecycle import Running, Threads
     from runtime.log import Log
 
 STEP_SECONDS = 1.0  # how long an idle step waits; new records and `stop` wake it at once
@@ -77,8 +76,12 @@ class PartitionService(Threaded):
         telemetry: Telemetry,
         *,
         pause_when_fenced: Callable[[int], float | None] = lambda _times: None,
+        threads: Threads = SYSTEM,
+        step_seconds: float = STEP_SECONDS,
     ) -> None:
         self._make = make
+        self._seconds = threads.seconds
+        self._step_seconds = step_seconds
         self._telemetry = telemetry
         self._where = {"role": role, "partition": str(number)}
         self._pause_when_fenced = pause_when_fenced
@@ -87,7 +90,9 @@ class PartitionService(Threaded):
         self._trouble: str | None = None
         self._troubles = self._damages = 0
         self._opened_at: float | None = None
-        self._thread = ThreadService(f"{role}-{number}", self._run, interrupt=self._wake, failed=self._failed)
+        self._thread = ThreadService(
+            f"{role}-{number}", self._run, interrupt=self._wake, failed=self._failed, threads=threads
+        )
 
     @property
     def problem(self) -> str | None:
@@ -124,7 +129,7 @@ class PartitionService(Threaded):
 
     def _was_steady(self) -> bool:
         """Whether it worked for so long that what ended it has nothing to do with what ended it before."""
-        return self._opened_at is not None and time.monotonic() - self._opened_at > STEADY_SECONDS
+        return self._opened_at is not None and self._seconds() - self._opened_at > STEADY_SECONDS
 
     def _bear(self, error: StoreError) -> None:
         """Say what a store is up against, and count; the error itself when it was too often."""
@@ -142,12 +147,12 @@ class PartitionService(Threaded):
         processor = self._processor = self._make()
         try:
             processor.open()
-            self._opened_at = time.monotonic()
+            self._opened_at = self._seconds()
             self._trouble, self._troubles = None, 0
             running.ready()
             self._telemetry.info(Event.PARTITION_READY, **self._where)
             while not running.stopping.is_set():
-                processor.step(STEP_SECONDS)
+                processor.step(self._step_seconds)
             if not self._abandoned:
                 processor.settle()
         finally:
@@ -173,10 +178,12 @@ class GroupService(Threaded):
     Ready once the group has answered and what it gave us works.
     """
 
-    def __init__(self, group: str, topic: str, log: Log, *, member: str, telemetry: Telemetry) -> None:
+    def __init__(
+        self, group: str, topic: str, log: Log, *, member: str, telemetry: Telemetry, threads: Threads = SYSTEM
+    ) -> None:
         self._group, self._topic, self._log, self._member = group, topic, log, member
         self._telemetry = telemetry
-        self._thread = ThreadService(group, self._run, failed=self._failed)
+        self._thread = ThreadService(group, self._run, failed=self._failed, threads=threads)
 
     @abstractmethod
     def works(self) -> bool:
@@ -216,9 +223,9 @@ class RoleService(GroupService):
 
     def __init__(
         self, role: str, lead: str, log: Log, *, member: str, make: Callable[[int, Log], PartitionService],
-        telemetry: Telemetry,
+        telemetry: Telemetry, threads: Threads = SYSTEM,
     ) -> None:  # fmt: skip
-        super().__init__(role, lead, log, member=member, telemetry=telemetry)
+        super().__init__(role, lead, log, member=member, telemetry=telemetry, threads=threads)
         self._role, self._make = role, make
         self._partitions: dict[int, PartitionService] = {}
 

@@ -13,6 +13,69 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
+
+
+class Event(Protocol):
+    """As `threading.Event`."""
+
+    def is_set(self) -> bool: ...
+    def set(self) -> None: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class Condition(Protocol):
+    """As `threading.Condition`."""
+
+    def __enter__(self) -> object: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> object: ...
+    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool: ...
+    def notify_all(self) -> None: ...
+
+
+class Threads(Protocol):
+    """How services run beside each other and wait: threads of the system, or tasks of a simulation."""
+
+    def start(self, name: str, body: Callable[[], None]) -> None:
+        """Run `body` beside the caller."""
+        ...
+
+    def event(self) -> Event:
+        """A new one, not set."""
+        ...
+
+    def condition(self) -> Condition:
+        """A new one."""
+        ...
+
+    def seconds(self) -> float:
+        """Seconds of a clock that never goes back, to measure how long something took."""
+        ...
+
+
+class SystemThreads:
+    """`Threads` of the system."""
+
+    def start(self, name: str, body: Callable[[], None]) -> None:
+        """See `Threads.start`."""
+        threading.Thread(target=body, name=name, daemon=True).start()
+
+    def event(self) -> Event:
+        """See `Threads.event`."""
+        return threading.Event()
+
+    def condition(self) -> Condition:
+        """See `Threads.condition`."""
+        return threading.Condition()
+
+    def seconds(self) -> float:
+        """See `Threads.seconds`."""
+        return time.monotonic()
+
+
+SYSTEM: Threads = SystemThreads()
 
 
 class Service(Protocol):
@@ -44,9 +107,9 @@ class Service(Protocol):
 class Running:
     """What the body of a service sees of its own life."""
 
-    def __init__(self) -> None:
-        self.stopping = threading.Event()
-        self._ready = threading.Event()
+    def __init__(self, threads: Threads = SYSTEM) -> None:
+        self.stopping = threads.event()
+        self._ready = threads.event()
 
     def ready(self) -> None:
         """Say that the service does its work."""
@@ -67,15 +130,17 @@ class ThreadService:
         *,
         interrupt: Callable[[], None] = lambda: None,
         failed: Callable[[BaseException], None] = lambda _error: None,
+        threads: Threads = SYSTEM,
     ) -> None:
         self.name = name
         self._body = body
         self._interrupt = interrupt
         self._failed = failed
-        self._running = Running()
-        self._ended = threading.Event()
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._threads = threads
+        self._running = Running(threads)
+        self._ended = threads.event()
+        self._changed = threads.condition()
+        self._started = False
         self._failure: BaseException | None = None
 
     @property
@@ -86,10 +151,10 @@ class ThreadService:
     def start(self) -> None:
         """See `Service.start`; a second call, or one after `stop`, changes nothing."""
         with self._changed:
-            if self._thread is not None or self._running.stopping.is_set():
+            if self._started or self._running.stopping.is_set():
                 return
-            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-            self._thread.start()
+            self._started = True
+            self._threads.start(self.name, self._run)
 
     def ready(self, timeout: float) -> bool:
         """See `Service.ready`."""
@@ -101,7 +166,7 @@ class ThreadService:
         """See `Service.stop`."""
         with self._changed:
             self._running.stopping.set()
-            if self._thread is None:
+            if not self._started:
                 self._ended.set()
             self._changed.notify_all()
         self._interrupt()
@@ -129,7 +194,7 @@ class ThreadService:
 class _Announcing(Running):
     """A `Running` that also tells those who wait."""
 
-    def __init__(self, running: Running, changed: threading.Condition) -> None:
+    def __init__(self, running: Running, changed: Condition) -> None:
         self.stopping = running.stopping
         self._ready = running._ready  # noqa: SLF001 -- the other half of one small object
         self._changed = changed
