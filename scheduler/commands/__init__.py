@@ -13,7 +13,7 @@ from typing import Any
 
 from scheduler import bounds, delays, keys, memory, partition
 from scheduler.commands import cancel, delete, jobs, pause, put, trigger
-from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict
+from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import from_millis
 from scheduler.memory import Remembered
@@ -95,22 +95,16 @@ def _unmet(state: Owner, command: Command) -> Rejected | None:
     request = command.request
     current = _current_version(state)
     if request.expected_version is not None and request.expected_version != current:
-        fault = Fault(
-            pointer="/data/expected_version",
-            code="version_mismatch",
-            message=f"version {request.expected_version} was expected, {current or 'none'} is in force",
-            remedy="read it again and decide whether the change still fits",
-        )
-        return Rejected(reason="version_mismatch", status=412, faults=(fault,), body={"version": current})
+        message = f"version {request.expected_version} was expected, {current or 'none'} is in force"
+        remedy, body = "read it again and decide whether the change still fits", {"version": current}
+        return rejected("version_mismatch", 412, message, remedy, pointer="/data/expected_version", body=body)
     known = state.source_version
     if request.source_version is not None and known is not None and request.source_version <= known:
-        fault = Fault(
-            pointer="/data/source_version",
-            code="stale",
-            message=f"version {known} of the source was read before",
-            remedy="nothing: a newer word of the same source stands",
+        message, remedy = (
+            f"version {known} of the source was read before",
+            "nothing: a newer word of the same source stands",
         )
-        return Rejected(reason="stale", status=409, faults=(fault,))
+        return rejected("stale", 409, message, remedy, pointer="/data/source_version")
     return None
 
 
@@ -139,23 +133,14 @@ def _delayed(state: Owner, command: Command, context: Context) -> tuple[Fact, ..
 
 
 def _not_adopted(command: Command) -> Rejected:
-    fault = Fault(
-        pointer="/data/after_catalog",
-        code="not_adopted",
-        message=f"no record of {command.request.after_catalog} was read from the catalog within 5 s",
-        remedy="name the position of an answer that says `changed: true`, or leave it out",
-    )
-    return Rejected(reason="catalog_not_adopted", status=409, faults=(fault,))
+    message = f"no record of {command.request.after_catalog} was read from the catalog within 5 s"
+    remedy = "name the position of an answer that says `changed: true`, or leave it out"
+    return rejected("not_adopted", 409, message, remedy, pointer="/data/after_catalog", reason="catalog_not_adopted")
 
 
 def _too_many_wait() -> Rejected:
-    fault = Fault(
-        pointer="",
-        code="too_many_delayed",
-        message=f"{delays.DELAYED_MAX} commands wait for the catalog before this one",
-        remedy="send it again in a few seconds",
-    )
-    return Rejected(reason="too_many_delayed", status=429, faults=(fault,))
+    message = f"{delays.DELAYED_MAX} commands wait for the catalog before this one"
+    return rejected("too_many_delayed", 429, message, "send it again in a few seconds")
 
 
 def _of(command: Command) -> str:

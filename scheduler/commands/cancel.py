@@ -8,13 +8,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from scheduler import ledger, memory, sweeps
-from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict
+from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import seconds
 from scheduler.state import ScheduleState
 from schemas.commands import Command, RunCancel
 from schemas.facts import RunCancelRequested
-from schemas.faults import Fault
 
 _NOMINAL = "%Y%m%dT%H%M%SZ"
 
@@ -71,7 +70,5 @@ def _finished(state: ScheduleState, run_id: str) -> Accepted:
 
 
 def _unknown(run_id: str) -> Rejected:
-    fault = Fault(
-        pointer="/data/run_id", code="not_found", message=f"there is no run {run_id}", remedy="list the runs there are"
-    )
-    return Rejected(reason="not_found", status=404, faults=(fault,), body={"run_id": run_id})
+    message, remedy = f"there is no run {run_id}", "list the runs there are"
+    return rejected("not_found", 404, message, remedy, pointer="/data/run_id", body={"run_id": run_id})

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduler import checks
-from scheduler.commands.verdict import Accepted, Rejected, Verdict
+from scheduler.commands.verdict import Accepted, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.state import JobState
 from schemas import definitions
 from schemas.commands import Command, JobDelete, JobPut
 from schemas.facts import CatalogEntry
-from schemas.faults import Fault, Refused
+from schemas.faults import Refused
 
 POINTER = "/data/definition"
 CREATED, REPLACED = 201, 200
@@ -39,8 +39,7 @@ def delete(state: JobState, command: Command, _request: JobDelete, context: Cont
     """The job is gone; schedules that name it skip their occurrences."""
     if state.definition is None:
         message = f"there is no job {state.tenant}/{state.name}"
-        fault = Fault(pointer="/data/name", code="not_found", message=message, remedy="nothing has to be deleted")
-        return Rejected(reason="not_found", status=404, faults=(fault,))
+        return rejected("not_found", 404, message, "nothing has to be deleted", pointer="/data/name")
     fact = _entry(state, command, context, None)
     return Accepted(facts=(fact,), body=_body(state, fact.version, "deleted", changed=True))
 

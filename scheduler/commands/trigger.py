@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from scheduler import overlap, runs
-from scheduler.commands.verdict import Accepted, Rejected, Verdict, not_found
+from scheduler.commands.verdict import Accepted, Rejected, Verdict, not_found, rejected
 from scheduler.context import Context
 from scheduler.instants import text
 from scheduler.state import ScheduleState
 from schemas.commands import Command, ScheduleTrigger
-from schemas.faults import Fault
 
 CREATED = 201
 
@@ -39,17 +38,10 @@ def decide(state: ScheduleState, command: Command, request: ScheduleTrigger, con
 
 def _overlap(state: ScheduleState) -> Rejected:
     blocker = overlap.blocker(state) or overlap.any_open(state)
-    fault = Fault(
-        pointer="/data/overlap",
-        code="overlap",
-        message=f"{state.open_runs} runs are open, among them {blocker}",
-        remedy="wait for them, or allow overlap",
-    )
-    return Rejected(reason="overlap", status=409, faults=(fault,), body={"blocked_by": blocker})
+    message = f"{state.open_runs} runs are open, among them {blocker}"
+    remedy, body = "wait for them, or allow overlap", {"blocked_by": blocker}
+    return rejected("overlap", 409, message, remedy, pointer="/data/overlap", body=body)
 
 
 def _no_job(name: str) -> Rejected:
-    fault = Fault(
-        pointer="/data/name", code="no_job", message=f"its job {name!r} is not registered", remedy="put the job first"
-    )
-    return Rejected(reason="no_job", status=409, faults=(fault,))
+    return rejected("no_job", 409, f"its job {name!r} is not registered", "put the job first", pointer="/data/name")

@@ -61,17 +61,21 @@ def mark_before(state: ScheduleState, at_ms: int) -> tuple[Fact, ...]:
     return (MarkMoved(tenant=state.tenant, schedule=state.name, until=from_seconds(until)),)
 
 
+def rejected(
+    code: str, status: int, message: str, remedy: str, *,
+    pointer: str = "", reason: str = "", body: Mapping[str, Any] | None = None,
+) -> Rejected:  # fmt: skip
+    """One fault, and the refusal that it is; its code is the reason too, where no other is given."""
+    fault = Fault(pointer=pointer, code=code, message=message, remedy=remedy)
+    return Rejected(reason=reason or code, status=status, faults=(fault,), body=body or {})
+
+
 def too_many_changes(state: ScheduleState) -> Rejected | None:
     """A bound on changes between two decisions."""
     if len(state.phases) < PHASES_MAX:
         return None
-    fault = Fault(
-        pointer="",
-        code="too_many_changes",
-        message=f"{PHASES_MAX} changes wait for occurrences before them to be decided",
-        remedy="send it again in a few seconds",
-    )
-    return Rejected(reason="too_many_changes", status=429, faults=(fault,))
+    message = f"{PHASES_MAX} changes wait for occurrences before them to be decided"
+    return rejected("too_many_changes", 429, message, "send it again in a few seconds")
 
 
 def not_found(state: ScheduleState) -> Rejected | None:
@@ -79,8 +83,7 @@ def not_found(state: ScheduleState) -> Rejected | None:
     if state.exists:
         return None
     message = f"there is no schedule {state.tenant}/{state.name}"
-    fault = Fault(pointer="/data/name", code="not_found", message=message, remedy="put it first")
-    return Rejected(reason="not_found", status=404, faults=(fault,))
+    return rejected("not_found", 404, message, "put it first", pointer="/data/name")
 
 
 def instant(at_ms: int) -> datetime:
