@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from schemas import durations, facts, internal, topics
+from schemas import durations, facts, internal, operations, topics
 from schemas.commands import COMMANDS
 from schemas.facts import FACTS, Fact
 from schemas.topics import Cleanup, Family, Retention, TopicSpec
@@ -27,6 +27,7 @@ CARRIES: Mapping[str, tuple[type[Fact], ...]] = {
     ),
     topics.RUN_OUTCOMES: (facts.RunFinished,),
     topics.DEAD_LETTERS: (facts.DeadLetter,),
+    topics.OPERATIONS: operations.OPERATIONS,
 }
 _DISPATCH = "dispatch.queue"
 _SIZES = {

@@ -24,6 +24,7 @@ from schemas.facts import FACTS, Fact, RunCreated, RunFinished
 from schemas.faults import Fault, Refused
 from schemas.identity import event_id
 from schemas.internal import PUBLISHED_INTERNALS
+from schemas.operations import OPERATIONS
 from schemas.scheduling import SCHEDULER_INTERNALS
 
 __all__ = [
@@ -51,7 +52,9 @@ CONTENT_TYPE = b"application/cloudevents+json"
 _DATA = b',"data":'  # stands last, behind strings only, in which a quote would be escaped
 _RUN = b'{"specversion":"1.0","type":"%s","source":"' % RunCreated.TYPE.encode()
 
-TYPES: Mapping[str, type[Fact]] = {fact.TYPE: fact for fact in FACTS + PUBLISHED_INTERNALS + SCHEDULER_INTERNALS}
+TYPES: Mapping[str, type[Fact]] = {
+    fact.TYPE: fact for fact in FACTS + PUBLISHED_INTERNALS + SCHEDULER_INTERNALS + OPERATIONS
+}
 
 
 def encode(fact: Fact, *, source: str, time: datetime) -> tuple[str, bytes]:

@@ -72,6 +72,14 @@ class SkipReason(StrEnum):
     FOLD = "fold"
 
 
+class GapReason(StrEnum):
+    """How an input lost what had not been read, or what had been answered."""
+
+    DELETED = "deleted"  # by retention, before it was read
+    TRUNCATED = "truncated"  # its end was lost, with records that had been answered
+    RECREATED = "recreated"  # the topic is another one
+
+
 class DeferReason(StrEnum):
     """Why a due occurrence is still waiting for its decision."""
 
@@ -589,7 +597,7 @@ class ClockHeld(_OfPartition):
 
 @frozen
 class ClockReleased(_OfPartition):
-    """The wall clock is believed again, and why."""
+    """The wall clock is believed again; why it was not, and who accepted it if it did not come right by itself."""
 
     TYPE: ClassVar[str] = "tidewheel.clock.released.v1"
     role: str
@@ -597,6 +605,30 @@ class ClockReleased(_OfPartition):
     mark: datetime
     wall: datetime
     reason: str
+    accepted_by: str = ""
+    note: str = ""
+
+
+@frozen
+class GapAccepted(_OfPartition):
+    """A partition goes on without a part of its input, because a person said so.
+
+    It had read up to `read_up_to` and goes on at `goes_on_at`. Lost is [`lost_from`, `lost_to`); a topic that was
+    created again does not say how much it held: `lost_to` None.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.gap.accepted.v1"
+    role: str
+    partition: int
+    topic: str
+    topic_partition: int
+    reason: GapReason
+    read_up_to: int
+    goes_on_at: int
+    lost_from: int
+    accepted_by: str
+    lost_to: int | None = None
+    note: str = ""
 
 
 @frozen
@@ -633,5 +665,6 @@ FACTS: tuple[type[Fact], ...] = (
     TzAdopted,
     ClockHeld,
     ClockReleased,
+    GapAccepted,
     HistoryTrimmed,
 )

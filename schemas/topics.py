@@ -88,6 +88,7 @@ LOGS = PREFIX + "logs"
 RUN_EVENTS = PREFIX + "run-events"
 RUN_OUTCOMES = PREFIX + "run-outcomes"
 DEAD_LETTERS = PREFIX + "dead-letters"
+OPERATIONS = PREFIX + "operations"
 
 
 def dispatch_topic(queue: str) -> str:
@@ -133,6 +134,7 @@ def topic_table(retention: Retention) -> tuple[TopicSpec, ...]:
         spec(RUN_EVENTS, "tenant/name", schedule, delete, retention.history),
         spec(RUN_OUTCOMES, "tenant/name", schedule, delete, retention.history),
         spec(DEAD_LETTERS, "tenant/name", schedule, delete, retention.history),
+        spec(OPERATIONS, "matter/role/partition", one, compact, internal=True),
         spec(changelog_topic("scheduler"), "row", schedule, compact, internal=True),
         spec(changelog_topic("dispatcher"), "row", shard, compact, internal=True),
     )
