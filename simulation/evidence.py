@@ -113,6 +113,7 @@ class Execution:
     may_have_run: bool = False
     ended_at: datetime | None = None
     outcome: str = ""
+    result: Any = None  # what it gave back: something that no other execution does, such as its lease
 
 
 @frozen
@@ -128,7 +129,8 @@ class Glimpse:
 class Evidence:
     """Everything a run left behind.
 
-    `records` has all that was ever committed, also what retention and compaction have taken since.
+    `records` has an entry for every partition there is, and in it all that was ever committed, also what retention and
+    compaction have taken since.
     `ended_at` is when the simulation stopped; `faults_off_at` when its second phase began; `rested_at` when nobody had
     anything left to do (None: not by the end).
     """
@@ -169,7 +171,7 @@ class Evidence:
         return made
 
     def partitions(self, topic: str) -> Iterator[TopicPartition]:
-        """The partitions of a topic that have records, in order."""
+        """The partitions of a topic, in order."""
         return (place for place in sorted(self.records) if place.topic == topic)
 
     def spans(self) -> Iterable[tuple[TopicPartition, tuple[Committed, ...]]]:

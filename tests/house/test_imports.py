@@ -17,6 +17,9 @@ CONFIGURATION = REPOSITORY / "pyproject.toml"
 # What a well-kept house may do: the imports that the contracts make room for.
 ALLOWED = {
     "simulation.world": "import node.compose, random, time",
+    "simulation.checkers.fold": "import node.audit, schemas.words, runtime.record, simulation.evidence",
+    "simulation.evidence": "import simulation.history, schemas.words, runtime.record",
+    "simulation.history": "",
     "node.compose": "import api.app, scheduler.core, runtime.host, tidewheel.worker, os",
     "node.audit": "import schemas.words, runtime.logs.kafka",
     "api.app": "import fastapi, asyncio, projections.store, runtime.log",
@@ -42,6 +45,7 @@ SQL = "SQL is spoken only in projections.store"
 ROCKSDB = "RocksDB is known only to the runtime"
 KAFKA = "Kafka's client is known only to runtime.logs.kafka"
 AUDIT = "The audit counts with an arithmetic of its own"
+CHECKERS = "The simulation's checkers share nothing with what they judge"
 
 # (contract, module that breaks it, what it imports). One module may hold several, as each is reported by itself.
 VIOLATIONS = [
@@ -74,6 +78,9 @@ VIOLATIONS = [
     (KAFKA, "node.topics", "confluent_kafka"),
     (AUDIT, "node.audit", "scheduler.core"),
     (AUDIT, "node.audit", "projections.core"),
+    (CHECKERS, "simulation.checkers.borrower", "dispatcher.core"),
+    (CHECKERS, "simulation.checkers.borrower", "runtime.restore"),
+    (CHECKERS, "simulation.evidence", "scheduler.core"),
 ]
 
 

@@ -1,0 +1,77 @@
+"""Judges of what a simulated run left behind: one for each invariant of the product.
+
+Each reads the evidence for itself and shares nothing with the code that it judges: no core, no processor, no restore,
+no codec. What they share with each other is how records are read (`reading`).
+
+A checker says how much it looked at: one that observed nothing has proved nothing, and is not to be counted.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from schemas.frozen import frozen
+from simulation.checkers import (
+    atomic,
+    clock_monotone,
+    conservation,
+    fenced_attempts,
+    never_early,
+    single_writer,
+    terminal_once,
+    unique,
+)
+from simulation.evidence import Evidence, Violation
+
+
+@frozen
+class Checker:
+    """The judge of one invariant. `observed` says how many things it looks at."""
+
+    id: str
+    title: str
+    check: Callable[[Evidence], Iterable[Violation]]
+    observed: Callable[[Evidence], int]
+
+
+def _checker(id_: str, title: str, module: object) -> Checker:
+    check, observed = module.check, module.observed  # type: ignore[attr-defined]  # each module has both
+    return Checker(id=id_, title=title, check=check, observed=observed)
+
+
+CHECKERS: tuple[Checker, ...] = (
+    _checker("I1", "unique: one run for an occurrence", unique),
+    _checker("I2", "conservation: each due occurrence has one decision", conservation),
+    _checker("I3", "single writer: owner epoch and sequence only grow", single_writer),
+    _checker("I5", "atomic: all that a footer announces is visible", atomic),
+    _checker("I6", "fenced attempts: one live lease a run", fenced_attempts),
+    _checker("I7", "terminal once: one outcome, never left", terminal_once),
+    _checker("I8", "never early: no run before its time", never_early),
+    _checker("I19", "clock monotone: a mark never goes back", clock_monotone),
+)
+
+
+@frozen
+class Verdict:
+    """What the checkers found, and how much each of them looked at."""
+
+    violations: tuple[Violation, ...]
+    observed: dict[str, int]
+
+
+def judge(evidence: Evidence, checkers: Iterable[Checker] = CHECKERS) -> Verdict:
+    """Ask all checkers. A checker that cannot read the evidence has found something, too."""
+    found: list[Violation] = []
+    observed: dict[str, int] = {}
+    for checker in checkers:
+        try:
+            found += checker.check(evidence)
+            observed[checker.id] = checker.observed(evidence)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"cannot be judged: {error!r} in line {where.lineno} of {Path(where.filename).name}"
+            found.append(Violation(invariant=checker.id, what=what, where=checker.title))
+            observed[checker.id] = 0
+    return Verdict(violations=tuple(found), observed=observed)

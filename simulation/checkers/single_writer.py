@@ -1,0 +1,74 @@
+"""I3: a partition has one writer at a time.
+
+In the committed order of its changelog (owner epoch, transaction sequence) strictly grows, and the sequence by one. On
+every topic the sequences of one partition never go back; nor do the epochs of its producer, as the model of Kafka knows
+them. A sequence may come twice where a torn transaction was rolled forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simulation.checkers.reading import Changelog, changelogs, sequence_of
+from simulation.evidence import Committed, Evidence, Place, Violation
+
+ID = "I3"
+
+
+def observed(evidence: Evidence) -> int:
+    """How many transactions were looked at."""
+    return sum(len(log.written) for log in changelogs(evidence))
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Every transaction and record that another owner must have written in between."""
+    for log in changelogs(evidence):
+        yield from _in_changelog(log)
+    for place, records in evidence.spans():
+        yield from _by_sequence(place.topic, place.partition, records)
+        yield from _by_epoch(evidence, place.topic, place.partition, records)
+
+
+def _in_changelog(log: Changelog) -> Iterator[Violation]:
+    epoch = sequence = 0
+    for written in log.written:
+        said = written.footer or written.head
+        if said is None:
+            continue
+        where = written.footer_at or written.at
+        if said["epoch"] < epoch:
+            what = f"owner epoch {said['epoch']} after {epoch}"
+            yield Violation(invariant=ID, what=what, where=where)
+        if written.footer is not None and said["sequence"] != sequence + 1:
+            what = f"transaction {said['sequence']} after {sequence}"
+            yield Violation(invariant=ID, what=what, where=where)
+        epoch = max(epoch, said["epoch"])
+        sequence = said["sequence"] if written.footer is not None else sequence
+
+
+def _by_sequence(topic: str, partition: int, records: tuple[Committed, ...]) -> Iterator[Violation]:
+    newest: dict[tuple[str, int], int] = {}
+    for record in records:
+        sequence = sequence_of(record)
+        if sequence is None:
+            continue
+        owner = sequence[:2]
+        if sequence.number < newest.get(owner, 0):
+            what = f"a record of {owner[0]}-{owner[1]} transaction {sequence.number} after one of {newest[owner]}"
+            yield Violation(invariant=ID, what=what, where=Place(topic, partition, record.offset))
+        newest[owner] = max(sequence.number, newest.get(owner, 0))
+
+
+def _by_epoch(
+    evidence: Evidence, topic: str, partition: int, records: tuple[Committed, ...]
+) -> Iterator[Violation]:  # fmt: skip
+    newest: dict[str, int] = {}
+    for record in records:
+        if record.transaction is None:
+            continue
+        transaction = evidence.transactions[record.transaction]
+        id_, epoch = transaction.transactional_id, transaction.epoch
+        if epoch < newest.get(id_, epoch):
+            what = f"a record of {id_} by producer epoch {epoch} after one by {newest[id_]}"
+            yield Violation(invariant=ID, what=what, where=Place(topic, partition, record.offset))
+        newest[id_] = max(epoch, newest.get(id_, epoch))
