@@ -85,6 +85,12 @@ storm: $(DEV_STAMP) ## Kill processes and the broker for a while, and audit (MIN
 	@STORM_MINUTES=$(MINUTES) STORM_SCHEDULES=$(SCHEDULES) STORM_SEED=$(SEED) STORM_RESULTS=$(RESULTS) \
 	  $(BIN)/pytest tests/storm $(ARGS)
 
+.PHONY: mutants
+mutants: RESULTS := mutants.jsonl
+mutants: $(DEV_STAMP) ## Seed bugs and see that the simulation notices them (SEEDS=3 JOBS=2 ONLY=name RESULTS=mutants.jsonl)
+	@$(BIN)/python -m simulation.mutants --seeds $(or $(SEEDS),3) --jobs $(or $(JOBS),2) --results $(RESULTS) \
+	  $(addprefix --only=,$(ONLY)) $(ARGS)
+
 .PHONY: bench
 bench: $(DEV_STAMP) ## Run the benchmarks one after another (ONLY=occurrences runs one)
 	@$(BIN)/python -m bench $(ONLY)
