@@ -18,16 +18,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from runtime import continuity
 from runtime import footer as framing
 from runtime.batch import NOTHING_GIVEN, Batch, Given, outgoing
-from runtime.clock_guard import ClockGuard
+from runtime.clock_watch import NEVER_READ, ClockWatch
 from runtime.footer import Decision, DecisionHead, Footer, InputPosition
 from runtime.log import OffsetOutOfRange, UnknownTopic
 from runtime.machine import Moment, Output, Reached, Woken
+from runtime.operations import Operations
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes
 from runtime.record import SEQUENCE_HEADER, Outgoing, Record, TopicPartition
 from runtime.restore import Progress, restore, set_aside
@@ -35,7 +36,7 @@ from runtime.store import StoreCorrupt
 from runtime.telemetry import Event, Metric, Telemetry
 from runtime.workspace import AT, EVIDENCE, META, Workspace
 from schemas import codec, topics
-from schemas.facts import ClockHeld, ClockReleased, Fact
+from schemas.facts import ClockHeld, ClockReleased, Fact, GapAccepted
 from schemas.faults import Refused
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from runtime.machine import Core
     from runtime.store import Store
 
-OF_THE_SHELL = (ClockHeld, ClockReleased)  # facts that the shell itself states; they change no core's state
-NEVER_READ = datetime(1970, 1, 1, tzinfo=UTC)
+OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell itself states, of no core's state
 _WOKEN = Woken()
 
 
@@ -101,7 +101,9 @@ class Processor:
         self._progress = Progress(partition, world.clock, world.telemetry)
         self._given = NOTHING_GIVEN
         self._labels = {"role": partition.role, "partition": str(partition.number)}
-        self._guard = ClockGuard(accept_after=accept_clock_after)
+        said = Operations(log, partition, world.telemetry)
+        self._watch = ClockWatch(partition, world.clock, world.telemetry, said, accept_after=accept_clock_after)
+        self._notices: Sequence[Fact] = ()  # what was found when the partition was opened, still to be stated
         self._workspace = Workspace(core, store)
         self._producer: Producer | None = None
         self._reader: Reader | None = None
@@ -129,11 +131,11 @@ class Processor:
             self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress
         )  # fmt: skip
         bearings = continuity.find(self._log, self._partition, restored, self._store.place, self._telemetry)
-        self._incarnations = bearings.incarnations
+        self._incarnations, self._notices = bearings.incarnations, bearings.accepted
         if restored.footer is not None:
             self._resume(restored.footer)
         if restored.torn is not None:
-            self._roll_forward(restored.torn)
+            self._roll_forward(restored.torn, bearings.positions)
         self._reader = self._log.open_reader(bearings.positions)
         self._telemetry.set(Metric.RESTORE_SECONDS, self._labels, self._clock.since_boot() - began)
 
@@ -155,7 +157,7 @@ class Processor:
         """Before a stop: log how far everything is decided, for those who read the log meanwhile."""
         self.step(0.0)
         batch = self._new_batch()
-        batch.answered = not self._backlog and not self._guard.held
+        batch.answered = not self._backlog and not self._watch.held
         if self._decided(batch) > self._decided_until:
             self._commit(batch, self._opened_reader())
 
@@ -168,7 +170,7 @@ class Processor:
         self._mark, self._decided_until = footer.clock_mark, footer.decided_until
         self._sequence, self._epoch_min = footer.sequence, footer.epoch + 1
 
-    def _roll_forward(self, torn: Decision) -> None:
+    def _roll_forward(self, torn: Decision, positions: Mapping[TopicPartition, int]) -> None:
         """Complete a transaction of which only the decision is known to be whole: never decide it again."""
         head = torn.head
         self._epoch_min = max(self._epoch_min, head.epoch + 1)
@@ -177,7 +179,8 @@ class Processor:
         for encoded in torn.facts:
             fact = codec.read_fact(encoded)
             self._stage(batch, fact, encoded, *self._destination(fact))
-        self._write(batch, framing.positions_of(head.positions), head.decided_until)
+        self._state_notices(batch)  # positions behind a gap, and that it was accepted: both or neither
+        self._write(batch, positions, head.decided_until)
         self._mark = max(self._mark, head.now)
         self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
         self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=head.sequence, **self._labels)
@@ -205,14 +208,13 @@ class Processor:
         if timeout and self._is_busy():
             records += self._company(reader, records)
         began = self._clock.since_boot()
-        notices = self._look_at_clock(began)
+        self._mark, notices = self._watch.look(self._mark, began)
         self._note_what_was_read(reader)
         batch = self._new_batch()
-        for notice in notices:
-            self._apply(batch, notice)
+        self._state_notices(batch, *notices)
         for record in records:
             self._answer(batch, record)
-        if not self._guard.held:
+        if not self._watch.held:
             self._answer_wakeups(batch, began)
         worked = bool(records or batch.facts)
         if records:
@@ -221,7 +223,7 @@ class Processor:
             self._commit(batch, reader)
             self._telemetry.observe(Metric.BATCH_SECONDS, self._labels, self._clock.since_boot() - began)
             self._ended = self._clock.since_boot()
-        self._backlog = len(records) >= self._limits.records or not (batch.answered or self._guard.held)
+        self._backlog = len(records) >= self._limits.records or not (batch.answered or self._watch.held)
         return worked
 
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
@@ -229,7 +231,8 @@ class Processor:
         try:
             return reader.poll(records_max=records_max, bytes_max=self._limits.record_bytes, timeout=timeout)
         except OffsetOutOfRange as error:
-            continuity.check_positions(self._log, {item: reader.position(item) for item in self._inputs()})
+            positions = {item: reader.position(item) for item in self._inputs()}
+            continuity.check_inputs(self._log, self._partition, positions, self._incarnations)
             raise continuity.Halted(str(error)) from error
 
     def _is_busy(self) -> bool:
@@ -254,38 +257,16 @@ class Processor:
 
     def _seconds_to_work(self, timeout: float) -> float:
         """How long nothing can be due, at most `timeout`."""
-        if self._guard.held:
+        if self._watch.held:
             return min(timeout, 1.0)  # look at the clock again at least that often
         due = self._workspace.earliest_wakeup()
         if due is None:
             return timeout
         return max(0.0, min(timeout, (due - self._clock.now()).total_seconds()))
 
-    def _look_at_clock(self, boot: float) -> list[Fact]:
-        wall = self._clock.now()
-        before = self._guard.held
-        self._guard = self._guard.look(mark=self._mark_for_guard(wall), wall=wall, boot=boot)
-        self._telemetry.set(Metric.CLOCK_IS_HELD, self._labels, 1 if self._guard.held else 0)
-        facts: list[Fact] = []
-        where = {"role": self._partition.role, "partition": self._partition.number, "mark": self._mark, "wall": wall}
-        if self._guard.held and not before:
-            self._telemetry.error(Event.CLOCK_HELD, reason=self._guard.held, **self._labels)
-            facts.append(ClockHeld(reason=self._guard.held, **where))  # type: ignore[arg-type]
-        if before and not self._guard.held:
-            self._telemetry.warning(Event.CLOCK_RELEASED, reason=before, **self._labels)
-            facts.append(ClockReleased(reason=before, **where))  # type: ignore[arg-type]
-        if not self._guard.held:
-            self._telemetry.set(Metric.CLOCK_MARK_LAG_SECONDS, self._labels, (wall - self._mark).total_seconds())
-            self._mark = max(self._mark, wall)
-        return facts
-
-    def _mark_for_guard(self, wall: datetime) -> datetime:
-        """A partition that never had a mark believes the first wall it sees."""
-        return wall if self._mark == NEVER_READ else self._mark
-
     def _note_what_was_read(self, reader: Reader) -> None:
         """Move `read_until` to the instant of the last asked ends once they have been read."""
-        if self._asked is None and not self._guard.held:
+        if self._asked is None and not self._watch.held:
             self._asked = (self._mark, self._log.end_offsets(self._inputs()))
         if self._asked is not None:
             asked_at, ends = self._asked
@@ -378,6 +359,11 @@ class Processor:
             or (bool(batch.facts) and self._clock.since_boot() - began >= limits.seconds)
         )
 
+    def _state_notices(self, batch: Batch, *more: Fact) -> None:
+        for notice in (*self._notices, *more):
+            self._apply(batch, notice)
+        self._notices = ()
+
     def _apply(self, batch: Batch, fact: Fact) -> None:
         """Let a fact change its state and stage where it is published."""
         key, routes = self._destination(fact)
@@ -436,7 +422,7 @@ class Processor:
         oldest = self._workspace.earliest_wakeup() or batch.moment.read_until
         return max(self._decided_until, min(batch.moment.read_until, oldest - timedelta(milliseconds=1)))
 
-    def _write(self, batch: Batch, positions: dict[TopicPartition, int], decided_until: datetime) -> None:
+    def _write(self, batch: Batch, positions: Mapping[TopicPartition, int], decided_until: datetime) -> None:
         """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
         continuity.check_topics(self._log, self._incarnations, self._partitions)
         producer = self._opened_producer()
@@ -482,7 +468,7 @@ class Processor:
         )  # fmt: skip
 
     def _heartbeat_is_due(self, batch: Batch) -> bool:
-        return not self._guard.held and self._decided(batch) - self._decided_until >= self._limits.heartbeat
+        return not self._watch.held and self._decided(batch) - self._decided_until >= self._limits.heartbeat
 
     def _owner_epoch(self) -> int:
         """The log's; should it have forgotten the id, one above our predecessor's."""

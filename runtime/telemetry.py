@@ -45,6 +45,8 @@ class Event(StrEnum):
     OUTPUT_DROPPED = "output_dropped"
     CLOCK_HELD = "clock_held"
     CLOCK_RELEASED = "clock_released"
+    CLOCK_NOT_ACCEPTED = "clock_not_accepted"
+    GAP_ACCEPTED = "gap_accepted"
     COMMIT_RETRIED = "commit_retried"
     PROJECTION_REBUILT = "projection_rebuilt"
     PROGRESS_UNKNOWN = "progress_unknown"

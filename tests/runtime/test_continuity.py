@@ -416,7 +416,7 @@ def test_an_input_that_was_deleted_before_it_was_read_halts_the_partition(shell:
     shell.clock.advance(timedelta(days=40))
     shell.log.maintain()
     gap = f"{CHANGES.topic} partition 0 begins at 4, and was read up to 1 only: 3 records were deleted before"
-    with pytest.raises(Halted, match=f"{gap} they were read; there is no command yet that accepts this loss"):
+    with pytest.raises(Halted, match=f"{gap} they were read; `tidewheel admin accept-gap --role scheduler --partition 0` "):
         shell.processor.step(0.0)
     with pytest.raises(Halted, match=gap):
         shell.restart()
