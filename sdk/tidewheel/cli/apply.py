@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -56,21 +57,29 @@ def read(paths: tuple[str, ...]) -> list[Document]:
     documents: list[Document] = []
     for path in paths:
         if path == "-":
-            documents += definitions.read(sys.stdin.read(), "-")
+            documents += definitions.read(_text(sys.stdin.buffer, "-"), "-")
             continue
         files = definitions.find(Path(path))
         if not files:
             raise click.UsageError(f"there is no {' or '.join(definitions.SUFFIXES)} file below {path}")
         for file in files:
-            documents += definitions.read(_text(file), str(file))
+            documents += definitions.read(_text_of(file), str(file))
     return documents
 
 
-def _text(file: Path) -> str:
+def _text_of(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with file.open("rb") as stream:
+            return _text(stream, str(file))
+    except OSError as error:
         raise click.UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _text(stream: BinaryIO, name: str) -> str:
+    try:
+        return stream.read(definitions.FILE_BYTES_MAX + 1).decode()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{name} cannot be read: {error}; save it as UTF-8") from error
 
 
 def _once_each(client: Client, documents: list[Document]) -> Iterator[Document]:
