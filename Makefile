@@ -91,6 +91,12 @@ mutants: $(DEV_STAMP) ## Seed bugs and see that the simulation notices them (SEE
 	@$(BIN)/python -m simulation.mutants --seeds $(or $(SEEDS),3) --jobs $(or $(JOBS),2) --results $(RESULTS) \
 	  $(addprefix --only=,$(ONLY)) $(ARGS)
 
+EXAMPLES ?=
+
+.PHONY: fuzz
+fuzz: $(DEV_STAMP) ## Read hostile input at every border: no crash, no hang, no 500 (EXAMPLES=5000 of each property)
+	@EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/fuzz $(ARGS)
+
 .PHONY: bench
 bench: $(DEV_STAMP) ## Run the benchmarks one after another (ONLY=occurrences runs one)
 	@$(BIN)/python -m bench $(ONLY)
