@@ -1,0 +1,65 @@
+"""I3: a partition has one writer at a time."""
+
+import pytest
+
+from schemas import topics
+from simulation.checkers import single_writer
+from simulation.evidence import Transaction
+from tests.simulation.checkers.given import at, calm, created, run_created, told
+
+
+def found(given):
+    return told(single_writer.check(given.evidence()))
+
+
+def test_transactions_one_behind_another_have_one_writer():
+    given = calm()
+    given.transaction("scheduler", "12:00:15", epoch=2)
+    assert found(given) == []
+    assert single_writer.observed(given.evidence()) == 11
+
+
+def test_a_footer_of_an_older_epoch_is_of_another_writer():
+    given = calm()
+    given.transaction("scheduler", "12:00:15", epoch=3)
+    given.transaction("scheduler", "12:00:16", epoch=2)
+    assert found(given) == ["I3 scheduler-changelog-0@11: owner epoch 2 after 3"]
+
+
+def test_a_torn_decision_of_an_older_epoch_is_of_another_writer():
+    given = calm()
+    given.transaction("scheduler", "12:00:15", epoch=3)
+    run_created(given, created("12:00:15"), "12:00:16", epoch=2, torn=True)
+    assert found(given) == ["I3 scheduler-changelog-0@11: owner epoch 2 after 3"]
+
+
+@pytest.mark.parametrize("sequence", [4, 6])
+def test_a_sequence_that_is_not_the_next_one_is_of_another_writer_or_behind_one_that_is_lost(sequence):
+    given = calm()
+    given.transaction("scheduler", "12:00:15", sequence=sequence)
+    assert found(given) == [f"I3 scheduler-changelog-0@10: transaction {sequence} after 4"]
+
+
+def test_a_torn_transaction_that_was_rolled_forward_has_its_sequence_twice():
+    given = calm()
+    run_created(given, created("12:00:15"), "12:00:15", torn=True)
+    run_created(given, created("12:00:15"), "12:00:15", epoch=2)
+    assert found(given) == []
+
+
+def test_an_output_behind_one_of_a_later_transaction_came_from_another_writer():
+    given = calm()
+    given.append(topics.RUNS, created(), headers={"tw-seq": "scheduler-0-2"})
+    assert found(given) == ["I3 runs-0@2: a record of scheduler-0 transaction 2 after one of 3"]
+
+
+def test_a_record_behind_one_of_a_later_producer_is_not_fenced():
+    given = calm()
+    for number, epoch in ((1, 7), (2, 6)):
+        given.transactions[number] = Transaction(
+            transactional_id="scheduler.0", epoch=epoch, began_at=at("12:00:14"), outcome="committed"
+        )
+        given.append(topics.LINKS, {}, transaction=number)
+    assert found(given) == [
+        "I3 links-0@1: a record of scheduler.0 by producer epoch 6 after one by 7",
+    ]
