@@ -212,7 +212,16 @@ class KafkaLog:
         if not wanted:
             return {}
         places = {(place.topic, place.partition): partition for place, partition in wanted.items()}
-        return {places[place]: offset for place, offset in patiently(lambda: self._ask_offsets(wanted, spec)).items()}
+        found = patiently(lambda: self._ask_offsets(wanted, spec), between=self._learn_leaders)
+        return {places[place]: offset for place, offset in found.items()}
+
+    def _learn_leaders(self) -> None:
+        """The client asks the leader that it remembers, in the name of an epoch that it remembers; here it learns both.
+
+        (librdkafka 2.16. Asked while a broker was away, it would be refused for minutes after that one is back.)
+        """
+        with suppress(*RAISED):  # The question that follows tells what is wrong.
+            self._admin.list_topics(timeout=ANSWER_SECONDS)
 
     def _ask_offsets(self, wanted: Iterable[confluent_kafka.TopicPartition], spec: Any) -> dict[tuple[str, int], int]:
         futures = self._admin.list_offsets(

@@ -243,8 +243,8 @@ class Topics:
             time.sleep(ABSENT_PAUSE / 10)
 
 
-def patiently(ask: Callable[[], T]) -> T:
-    """The answer, asking again for some seconds while a leader or a coordinator is moving."""
+def patiently(ask: Callable[[], T], *, between: Callable[[], None] = lambda: None) -> T:
+    """The answer, asking again for some seconds while a leader or a coordinator is moving; `between` two questions."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:
@@ -253,6 +253,7 @@ def patiently(ask: Callable[[], T]) -> T:
             if time.monotonic() > deadline:
                 raise
             time.sleep(MOVING_PAUSE)
+            between()
 
 
 def answer(future: Future[T], what: str, *, unless: int | None = None) -> T | None:

@@ -11,8 +11,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from runtime.log import LogError, UnknownTopic
+from runtime.logs.kafka.errors import Passing
 from runtime.logs.kafka.settings import KafkaSettings
-from runtime.logs.kafka.topics import FRESH_SECONDS, Topics, described, topic_config
+from runtime.logs.kafka.topics import FRESH_SECONDS, Topics, described, patiently, topic_config
 from schemas.topics import Cleanup, Family, Retention, TopicSpec, changelog_topic, topic_table
 from tests.runtime.logs.words import EVENTS, STATE
 
@@ -121,3 +122,17 @@ def test_a_topic_of_others_is_described_by_what_the_brokers_say():
         name="theirs", key="", family=Family.ONE, cleanup=Cleanup.DELETE, retention=timedelta(minutes=1),
         log_append_time=False,
     )  # fmt: skip
+
+
+def test_who_is_refused_for_a_moving_leader_learns_the_new_one_before_asking_again():
+    """Kafka's client would go on asking in the name of the leader epoch that it remembers."""
+    leaders = iter([7, 8])
+    known = [6]
+
+    def ask() -> int:
+        if known[-1] < 8:
+            raise Passing(f"FENCED_LEADER_EPOCH {known[-1]}")
+        return 42
+
+    assert patiently(ask, between=lambda: known.append(next(leaders))) == 42
+    assert known == [6, 7, 8]
