@@ -61,6 +61,13 @@ class DataFolder:
             )
             raise FolderRefused(message)
 
+    def layout(self) -> topics.Layout:
+        """The partition counts that were written down; `FolderRefused` when nobody has worked in it yet."""
+        file = self.path / LAYOUT
+        if not file.exists():
+            raise FolderRefused(f"{self.path} holds no log yet")
+        return topics.Layout(**orjson.loads(file.read_bytes()))
+
     def release(self) -> None:
         """Let another process have it; idempotent."""
         self._lock.close()

@@ -18,7 +18,7 @@ from scheduler.occurrences import tz_version
 from schemas import topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import timedelta
     from pathlib import Path
 
@@ -31,6 +31,13 @@ SCHEDULER = Inputs(
     lead=topics.SCHEDULE_CHANGES, companions=(topics.RUN_OUTCOMES, topics.LINKS), references=(topics.CATALOG,)
 )
 DISPATCHER = Inputs(lead=topics.RUNS, companions=(topics.ATTEMPTS,))
+
+
+def partitions_of(layout: topics.Layout) -> Iterator[Partition]:
+    """Every partition of both roles."""
+    for role, inputs, count in (("scheduler", SCHEDULER, layout.schedule), ("dispatcher", DISPATCHER, layout.shard)):
+        for number in range(count):
+            yield Partition(role=role, number=number, inputs=inputs, layout=layout)
 
 
 class Entropy:

@@ -120,12 +120,9 @@ class Loss:
 def find(log: Log, partition: Partition, restored: Restored, place: str, telemetry: Telemetry) -> Bearings:
     """Where a restored partition goes on; `Halted` when it must not. `place` is where its store is."""
     incarnations = incarnations_of(log, partition)
-    if restored.footer is not None:
-        _check_changelog(partition, restored.footer.changelog_id, incarnations, place)
-    left = left_at(restored)
     committed = committed_of(log, partition)
-    if not left and any(committed.values()):
-        raise lost(partition, f"group {partition.role} has positions: {_told(committed)}", place)
+    check_changelog(partition, restored, incarnations, committed, place)
+    left = left_at(restored)
     known = framing.positions_of(left)
     inputs = partition.inputs.of(partition.number)
     positions = {item: known[item] if item in known else log.begin_offset(item) for item in inputs}
@@ -147,6 +144,18 @@ def committed_of(log: Log, partition: Partition) -> Mapping[TopicPartition, int]
     """The group's positions in the partition's own inputs; those in references are of no use: all partitions commit."""
     own = [item for item in partition.inputs.of(partition.number) if item.topic not in partition.inputs.references]
     return log.committed(partition.role, own)
+
+
+def check_changelog(
+    partition: Partition, restored: Restored, incarnations: Mapping[str, str],
+    committed: Mapping[TopicPartition, int], place: str,
+) -> None:  # fmt: skip
+    """`Halted` when the state is gone from the log; `committed` are the group's positions."""
+    id_ = "" if restored.footer is None else restored.footer.changelog_id
+    if id_ and id_ != incarnations[partition.changelog.topic]:
+        raise recreated(partition, place)
+    if not left_at(restored) and any(committed.values()):
+        raise lost(partition, f"group {partition.role} has positions: {_told(committed)}", place)
 
 
 def losses(
@@ -247,11 +256,6 @@ def _to_begin_anew(partition: Partition, place: str) -> str:
         f"What its store held may still be in {place}. To begin anew without it (schedules that are not published "
         f"again are lost): stop the node, move that folder away, and delete the offsets of group {partition.role}"
     )
-
-
-def _check_changelog(partition: Partition, changelog_id: str, incarnations: Mapping[str, str], place: str) -> None:
-    if changelog_id and changelog_id != incarnations[partition.changelog.topic]:
-        raise recreated(partition, place)
 
 
 def _loss(

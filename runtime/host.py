@@ -3,7 +3,8 @@
 Which partitions are ours the role's group says; they start when it gives them and stop before it gives them away. The
 network's errors are retried, with a bounded pause and a processor opened anew; so are those of a store, which may find
 room or let go of its folder later, and which is built anew when it was damaged. An impossible state stops its partition
-loudly and leaves the others running, and so does a log that has lost what the partition would need (`Halted`).
+loudly and leaves the others running. A log that has lost what the partition would need (`Halted`) holds it up just as
+loudly, until an operator accepts the loss or mends the log: it looks twice a minute.
 
 Being fenced means that another process has opened the partition. It is the owner, unless the group still says that we
 are: a late predecessor can fence its rightful successor, which then takes the partition back. As both would do so for
@@ -16,6 +17,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
+from runtime.continuity import Halted
 from runtime.lifecycle import SYSTEM, Threaded, ThreadService
 from runtime.log import Fenced, LogError
 from runtime.store import StoreCorrupt, StoreError
@@ -34,6 +36,7 @@ POLL_SECONDS = 0.5  # between looks at the group, so that a stop is noticed soon
 STOP_SECONDS = 20.0  # for a partition to end its batch; one that takes longer is fenced by its successor
 DAMAGED_MAX = 5  # times that a store is built anew: then it is the disk, and a person has to look
 UNAVAILABLE_MAX = 360  # times in a row that a store cannot be used: an hour, for somebody to make room on a disk
+HALTED_SECONDS = 30.0  # between looks whether a loss was accepted or mended: soon enough for who waits for it
 FENCED_SECONDS = 3.0  # at least this long after being fenced: two heartbeats of the group, which may take it from us
 FENCED_MAX = 5  # then two processes are at odds about a partition, and a person has to look
 
@@ -78,10 +81,12 @@ class PartitionService(Threaded):
         pause_when_fenced: Callable[[int], float | None] = lambda _times: None,
         threads: Threads = SYSTEM,
         step_seconds: float = STEP_SECONDS,
+        halted_seconds: float = HALTED_SECONDS,
     ) -> None:
         self._make = make
         self._seconds = threads.seconds
-        self._step_seconds = step_seconds
+        self._step_seconds, self._halted_seconds = step_seconds, halted_seconds
+        self._halt = ""
         self._telemetry = telemetry
         self._where = {"role": role, "partition": str(number)}
         self._pause_when_fenced = pause_when_fenced
@@ -98,7 +103,12 @@ class PartitionService(Threaded):
     def problem(self) -> str | None:
         """Why it does not work, where that may be over by itself."""
         restoring: str | None = getattr(self._processor, "problem", None)
-        return restoring or self._trouble
+        return restoring or self._halt or self._trouble
+
+    @property
+    def halted(self) -> bool:
+        """Whether it waits for a person."""
+        return bool(self._halt)
 
     def abandon(self, timeout: float) -> bool:
         """`stop` without another commit: the partition is another's already."""
@@ -122,6 +132,9 @@ class PartitionService(Threaded):
                 pause = RETRY_SECONDS_MIN if self._was_steady() else pause
                 running.stopping.wait(pause)
                 pause = min(pause * 2, RETRY_SECONDS_MAX)
+            except Halted as halt:
+                self._hold(halt)
+                running.stopping.wait(self._halted_seconds)
             except StoreError as error:
                 self._bear(error)
                 running.stopping.wait(pause)
@@ -130,6 +143,13 @@ class PartitionService(Threaded):
     def _was_steady(self) -> bool:
         """Whether it worked for so long that what ended it has nothing to do with what ended it before."""
         return self._opened_at is not None and self._seconds() - self._opened_at > STEADY_SECONDS
+
+    def _hold(self, halt: Halted) -> None:
+        """Say why it stands still; once, however often it is looked at."""
+        if str(halt) != self._halt:
+            self._halt = str(halt)
+            self._telemetry.set(Metric.PARTITION_FAILED, self._where, 1)
+            self._telemetry.error(Event.PARTITION_FAILED, reason=f"Halted: {halt}", **self._where)
 
     def _bear(self, error: StoreError) -> None:
         """Say what a store is up against, and count; the error itself when it was too often."""
@@ -148,7 +168,8 @@ class PartitionService(Threaded):
         try:
             processor.open()
             self._opened_at = self._seconds()
-            self._trouble, self._troubles = None, 0
+            self._trouble, self._troubles, self._halt = None, 0, ""
+            self._telemetry.set(Metric.PARTITION_FAILED, self._where, 0)
             running.ready()
             self._telemetry.info(Event.PARTITION_READY, **self._where)
             while not running.stopping.is_set():
@@ -234,8 +255,8 @@ class RoleService(GroupService):
         return tuple(self._partitions.values())
 
     def works(self) -> bool:
-        """Whether every partition works or has failed: one that failed costs itself, and says so."""
-        return all(partition.ready(0) or partition.failure is not None for partition in self.partitions())
+        """Whether every partition works or cannot: one that failed or is halted costs itself, and says so."""
+        return all(each.ready(0) or each.halted or each.failure is not None for each in self.partitions())
 
     def assigned(self, partitions: Sequence[int], log: Log) -> None:
         """See `Owner.assigned`."""

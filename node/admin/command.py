@@ -10,7 +10,9 @@ from typing import Any
 import click
 
 from node.admin import drift, wanted
+from node.admin.clock import clock
 from node.admin.drift import Drift
+from node.admin.gap import accept_gap
 from node.admin.reaching import cluster_settings, kafka_options, reached
 from node.settings import ClusterSettings
 from runtime.logs.kafka.administration import Administration, FoundTopic
@@ -24,7 +26,9 @@ def admin() -> None:
     """What an operator does to a cluster, apart from running it."""
 
 
-later.add(admin, "acls", "clock", "rebuild")
+later.add(admin, "acls", "rebuild")
+admin.add_command(clock)
+admin.add_command(accept_gap)
 
 
 @admin.command()

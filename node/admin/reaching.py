@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from node import settings as configuration
+from node.folder import DataFolder, FolderRefused
 from node.settings import ClusterSettings
-from runtime.log import LogError
+from runtime.clock import SystemClock
+from runtime.log import Log, LogError
+from runtime.logs.embedded import EmbeddedLog
 from runtime.logs.kafka.administration import Administration, Away
+from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import SettingsRefused
+from schemas.frozen import frozen
+from schemas.topics import Layout
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 UNREACHABLE = 3  # contract: exit codes
+
+
+@frozen
+class Operated:
+    """A log that an operator works on, and how many partitions its topics were made with."""
+
+    log: Log
+    layout: Layout
 
 
 class NobodyThere(click.ClickException):
@@ -65,6 +79,27 @@ def reached(settings: ClusterSettings) -> Iterator[Administration]:
 
 
 @contextmanager
+def operated(data: Path | None, flags: Mapping[str, Any]) -> Iterator[Operated]:
+    """A log to be read and told something: a cluster's, or a stopped folder's, which is held meanwhile."""
+    with complaining(), ExitStack() as undo:
+        if data is None:
+            settings = cluster_settings(flags)
+            Administration(settings.log).cluster()
+            log: Log = KafkaLog(settings.log, SystemClock())
+            undo.callback(log.close)
+            yield Operated(log=log, layout=settings.layout)
+            return
+        if flags.get("bootstrap") or flags.get("config"):
+            raise click.UsageError("--data: a folder or a cluster, not both")
+        folder = DataFolder.hold(data)
+        undo.callback(folder.release)
+        layout = folder.layout()
+        log = EmbeddedLog(data / "log", SystemClock())
+        undo.callback(log.close)
+        yield Operated(log=log, layout=layout)
+
+
+@contextmanager
 def complaining() -> Iterator[None]:
     """What a log refuses, in words and with the right exit code."""
     try:
@@ -73,5 +108,5 @@ def complaining() -> Iterator[None]:
         raise NobodyThere(str(error)) from error
     except SettingsRefused as error:
         raise click.UsageError(str(error)) from error
-    except LogError as error:
+    except (LogError, FolderRefused) as error:
         raise click.ClickException(str(error)) from error

@@ -10,7 +10,6 @@ import pytest
 from node.process import unready
 from runtime import host
 from runtime.clock import SystemClock
-from runtime.continuity import Halted
 from runtime.host import PartitionService, RoleService, pause_when_fenced
 from runtime.log import Fenced, LogError
 from runtime.logs.embedded import EmbeddedLog
@@ -22,9 +21,11 @@ from runtime.store import StoreCorrupt, StoreError
 from runtime.stores.memory import MemoryStore
 from runtime.telemetry import Telemetry
 from schemas import codec, topics
+from schemas.operations import GapAccept
 from simulation.clock import ManualClock
 from tests.runtime.shell import NOON, PARTITION
 from tests.runtime.toy import Add, ToyCore
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,16 +49,19 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 
 def service(
     log: Log, number: int, *, pause_when_fenced: Callable[[int], float | None] = lambda _times: None,
-    open_store: Callable[[], Store] = MemoryStore,
+    open_store: Callable[[], Store] = MemoryStore, telemetry: Telemetry | None = None,
+    halted_seconds: float = host.HALTED_SECONDS,
 ) -> PartitionService:  # fmt: skip
-    telemetry = Telemetry()
+    telemetry = telemetry or Telemetry()
     partition = Partition(role="scheduler", number=number, inputs=PARTITION.inputs, layout=LAYOUT)
 
     def make() -> Processor:
         world = World(clock=SystemClock(), entropy=lambda: bytes(16), telemetry=telemetry)
         return Processor(ToyCore(), partition, log, open_store(), world)
 
-    return PartitionService("scheduler", number, make, telemetry, pause_when_fenced=pause_when_fenced)
+    return PartitionService(
+        "scheduler", number, make, telemetry, pause_when_fenced=pause_when_fenced, halted_seconds=halted_seconds
+    )
 
 
 def role(log: EmbeddedLog) -> RoleService:
@@ -199,8 +203,8 @@ def test_a_store_that_is_damaged_again_and_again_stops_its_partition(
     assert isinstance(damaged.failure, StoreCorrupt)
 
 
-def test_input_that_was_deleted_unread_stops_its_partition_and_is_told() -> None:
-    """It is not asked for again and again: nothing brings it back. Errors that pass are retried."""
+def starved() -> SimulatedLog:
+    """A log that has lost the second input of a partition, which has read one."""
     clock = ManualClock(NOON)
     log = SimulatedLog(7, clock)
     log.create({spec: LAYOUT.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
@@ -213,12 +217,40 @@ def test_input_that_was_deleted_unread_stops_its_partition_and_is_told() -> None
     publish(log, 0, codec.dump(Add(name="a")))
     clock.advance(timedelta(days=40))
     log.maintain()
-    late = service(log, 0)
+    return log
+
+
+def failed(telemetry: Telemetry) -> float | None:
+    return telemetry.registry.get_sample_value("tidewheel_partition_failed", {"role": "scheduler", "partition": "0"})
+
+
+def test_input_that_was_deleted_unread_halts_its_partition_until_that_is_accepted() -> None:
+    """It says so, once, and waits for a person; it goes on by itself when they have said their word."""
+    log = starved()
+    telemetry = Telemetry()
+    late = service(log, 0, telemetry=telemetry, halted_seconds=0.01)
     late.start()
-    assert late.stopped(SOON)
-    assert isinstance(late.failure, Halted)
+    eventually(lambda: late.halted, within=SOON, what="the partition is halted")
     gap = "tidewheel.schedule-changes partition 0 begins at 2, and was read up to 1 only: 1 records were deleted"
     assert gap in unready([late])["scheduler-0"]
+    assert failed(telemetry) == 1
+    id_ = log.topic_id(topics.SCHEDULE_CHANGES)
+    word = GapAccept(
+        role="scheduler", partition=0, topic=topics.SCHEDULE_CHANGES, topic_partition=0, left_id=id_, topic_id=id_,
+        read_up_to=1, go_on_at=2, by="ada",
+    )  # fmt: skip
+    _, value = codec.encode(word, source="tidewheel/admin", time=NOON)
+    log.append([Outgoing(topics.OPERATIONS, 0, word.subject.encode(), value)])
+    assert late.ready(SOON)
+    assert (unready([late]), failed(telemetry)) == ({}, 0)
+    assert late.stop(SOON)
+
+
+def test_a_halted_partition_can_be_stopped_at_once() -> None:
+    halted = service(starved(), 0)
+    halted.start()
+    eventually(lambda: halted.halted, within=SOON, what="the partition is halted")
+    assert halted.stop(SOON)
 
 
 class Away(SimulatedLog):
