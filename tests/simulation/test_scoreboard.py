@@ -1,0 +1,140 @@
+"""docs/reliability.md says nothing that is not there, and its figures are those of the results beside it."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import orjson
+import pytest
+
+from simulation import scoreboard
+from simulation.cluster.options import FAULTS
+from simulation.mutants.trials import ROOT
+
+DOCUMENT = scoreboard.DOCUMENT.read_text(encoding="utf-8")
+TESTS = ROOT / "tests"
+NAMED = sorted(set(re.findall(r"`((?:\w+/)+test_\w+\.py(?:::\w+)?)`", DOCUMENT)))
+ROWS = [
+    [cell.strip() for cell in line.split("|")] for line in re.findall(r"^\| [A-HJK]\d+ \|.*$", DOCUMENT, re.MULTILINE)
+]
+CATALOGUE = [(row[1], row[3]) for row in ROWS]
+
+SIM = {
+    "kind": "sim", "at": "2026-03-02T10:00:00+00:00", "commit": "abc1234", "seeds": [1, 100], "hours": 100.0,
+    "violations": 0, "faults": {"A10": 7, "A2": 1200}, "faults_seeds": {"A10": 3, "A2": 90},
+    "observed": {"I1": 5000, "I19": 20},
+}  # fmt: skip
+MUTANTS = {
+    "kind": "mutants", "at": "2026-03-02T12:00:00+00:00", "commit": "abc1234", "seeds": [1, 3], "mutants": 3,
+    "noticed": 2, "survived": ["c"],
+    "of": {
+        "a": {"group": "restore", "verdict": "caught", "seed": 1, "invariants": ["I2", "I4"], "seconds": 1.0},
+        "b": {"group": "inputs", "verdict": "hung", "seed": 1, "invariants": [], "seconds": 1.0},
+        "c": {"group": "restore", "verdict": "passed", "seconds": 1.0},
+    },
+}  # fmt: skip
+STORM = {
+    "at": "2026-03-02T12:00:00+00:00", "seed": 3, "minutes": 20.0, "schedules": 300,
+    "blows": {"worker killed": 40, "broker killed": 1}, "due": 44400, "created": 42600, "missing": 0, "duplicated": 0,
+    "double_outcomes": 0, "open_runs": 0, "calm_rate": 300.0, "storm_rate": 285.0, "settled_seconds": 5.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_every_test_that_is_named_exists(named):
+    path, _, test = named.partition("::")
+    assert (TESTS / path).is_file()
+    assert not test or test in functions_in(TESTS / path)
+
+
+def test_many_tests_are_named():
+    assert len(NAMED) > 80
+
+
+def test_every_fault_of_the_catalogue_has_its_line():
+    counts = {"A": 16, "B": 10, "C": 14, "D": 9, "E": 9, "F": 10, "G": 10, "H": 11, "J": 5, "K": 5}
+    wanted = [f"{letter}{number}" for letter, count in counts.items() for number in range(1, count + 1)]
+    assert [fault for fault, _ in CATALOGUE] == wanted
+
+
+def test_what_is_said_to_be_simulated_is_an_option_and_every_option_is_said():
+    assert {fault for fault, simulated in CATALOGUE if simulated == "yes"} == set(FAULTS)
+
+
+def test_the_figures_are_those_of_the_results_that_are_kept():
+    assert scoreboard.refreshed(DOCUMENT, scoreboard.read(scoreboard.RESULTS)) == DOCUMENT
+
+
+def test_only_what_stands_between_the_marks_is_written():
+    before, after = "# Title\n\n", "\n## More\n"
+    document = before + scoreboard.BEGIN + "old\n" + scoreboard.END + after
+
+    fresh = scoreboard.refreshed(document, [SIM])
+
+    assert fresh.startswith(before + scoreboard.BEGIN)
+    assert fresh.endswith(scoreboard.END + after)
+    assert "old" not in fresh
+
+
+def test_simulated_hours_are_told_with_what_happened_in_them_and_who_looked_at_how_much():
+    assert scoreboard.simulated([SIM, SIM]) == (
+        "### Simulated hours\n\n"
+        "| date | commit | seeds | hours | violations |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| 2026-03-02 | abc1234 | 1 to 100 | 100 | 0 |\n"
+        "| 2026-03-02 | abc1234 | 1 to 100 | 100 | 0 |\n"
+        "\n"
+        "Faults that really happened, and in how many seeds:\n\n"
+        "| fault | times | seeds |\n"
+        "| --- | --- | --- |\n"
+        "| A2 | 2,400 | 180 |\n"
+        "| A10 | 14 | 6 |\n"
+        "\n"
+        "How much each judge looked at:\n\n"
+        "| invariant | observed |\n"
+        "| --- | --- |\n"
+        "| I1 | 10,000 |\n"
+        "| I19 | 40 |\n"
+    )
+
+
+def test_mutants_are_told_by_part_with_their_judges_and_survivors():
+    assert scoreboard.mutants([{"kind": "mutants", "of": {}}, MUTANTS]) == (
+        "### Mutants\n\n"
+        "On 2026-03-02 at abc1234, seeds 1 to 3: 2 of 3 (66.7%) noticed.\n\n"
+        "| part | noticed | of |\n"
+        "| --- | --- | --- |\n"
+        "| restore | 1 | 2 |\n"
+        "| inputs | 1 | 1 |\n"
+        "\n"
+        "Noticed by: I2 1, I4 1, hung 1.\n\n"
+        "Survived: `c`.\n"
+    )
+
+
+def test_a_storm_is_told_with_the_rate_it_kept():
+    assert scoreboard.storms([STORM]) == (
+        "### Storms\n\n"
+        "| date | minutes | schedules | blows | due | created | missing | doubled | open | rate kept |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| 2026-03-02 | 20 | 300 | 41 | 44,400 | 42,600 | 0 | 0 | 0 | 95% |\n"
+    )
+
+
+def test_what_was_never_tried_is_said(tmp_path):
+    assert scoreboard.scoreboard(scoreboard.read(tmp_path)).count("No result is kept yet.") == 3
+
+
+def test_results_are_read_from_every_file_line_by_line(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(orjson.dumps(SIM) + b"\n" + orjson.dumps(STORM) + b"\n")
+    (tmp_path / "b.jsonl").write_bytes(orjson.dumps(MUTANTS) + b"\n")
+
+    assert scoreboard.read(tmp_path) == [SIM, STORM, MUTANTS]
+
+
+@cache
+def functions_in(path: Path) -> frozenset[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, functions))
