@@ -28,6 +28,10 @@ Places = list[confluent_kafka.TopicPartition]
 class KafkaMember:
     """`Member`. The owner is called from within `poll` and `close`, by the client's rebalance callbacks."""
 
+    # Of which kind the client is, and what a right to a partition is made of; a simulation has its own of both.
+    client: Callable[..., Consumer] = Consumer
+    claim: Callable[[str], Claim] = Claim
+
     def __init__(
         self, settings: KafkaSettings, topics: Topics, group: str, topic: str, *, name: str, owner: Owner,
         claimed: Callable[[Claim], Log], logger: Any,
@@ -41,7 +45,7 @@ class KafkaMember:
         self._closed = False
         self._gone = False  # whether we are no member any more: the client takes leave as if we were
         config = member_config(settings, group, name) | {"error_cb": lambda _error: None}
-        self._consumer = Consumer(config, logger=logger)
+        self._consumer = self.client(config, logger=logger)
         self._consumer.subscribe(
             [settings.namespace + topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -84,7 +88,7 @@ class KafkaMember:
         self.joined = True
         new = [place.partition for place in places]
         for partition in new:
-            self._claims[partition] = Claim(f"{self._group} partition {partition}")
+            self._claims[partition] = self.claim(f"{self._group} partition {partition}")
         self._capture(consumer)
         for partition in new:
             self._owner.assigned([partition], self._claimed(self._claims[partition]))

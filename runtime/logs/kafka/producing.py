@@ -63,6 +63,9 @@ class KafkaProducer:
     """`Producer`. `claim` is our right to the partition, where a group shares them out."""
 
     epoch: int
+    # Of which kind the client is, and whose time it lives in; a simulation has its own of both.
+    client: Callable[..., Producer] = Producer
+    monotonic: Callable[[], float] = staticmethod(time.monotonic)
 
     def __init__(
         self, settings: KafkaSettings, topics: Topics, transactional_id: str, *, membership: Callable[[], bytes],
@@ -176,8 +179,8 @@ class KafkaProducer:
                 )  # fmt: skip
                 return
             except BufferError:  # More is on its way than the client may hold: wait for some to arrive.
-                deadline = deadline or time.monotonic() + self._seconds
-                if time.monotonic() > deadline:
+                deadline = deadline or self.monotonic() + self._seconds
+                if self.monotonic() > deadline:
                     raise self._break(LogError(f"producer {self._id}: the brokers take nothing")) from None
                 self._call("send", client.poll, 0.05)
             except RAISED as exception:
@@ -237,7 +240,7 @@ class KafkaProducer:
 
     def _end(self, what: str, end: Callable[[float], None]) -> None:
         """Commit or abort, as often as the client wants it called within twice the transaction's time."""
-        began, repeated = time.monotonic(), False
+        began, repeated = self.monotonic(), False
         deadline = began + 2 * self._seconds
         while True:
             try:
@@ -245,10 +248,10 @@ class KafkaProducer:
                 break
             except RAISED as exception:
                 error = error_of(exception)
-                if remedy(error) is not Remedy.AGAIN or time.monotonic() > deadline:
+                if remedy(error) is not Remedy.AGAIN or self.monotonic() > deadline:
                     raise self._break(translated(error, f"producer {self._id}, {what}")) from exception
                 repeated = True
-        seconds = time.monotonic() - began
+        seconds = self.monotonic() - began
         assert self._client is not None, "it has just answered"
         self._call(what, self._client.poll, 0)  # what it has to say of this transaction
         self._tainted = self._doubts(self._watch.seen(seconds=seconds, repeated=repeated))
@@ -260,7 +263,7 @@ class KafkaProducer:
         self._check_claim()
         self._watch = watch = doubt.Watch()
         callbacks = {"error_cb": watch.error, "stats_cb": watch.statistics}
-        self._client = client = Producer(owner_config(self._settings, self._id) | callbacks, logger=watch)
+        self._client = client = self.client(owner_config(self._settings, self._id) | callbacks, logger=watch)
         try:
             self._call("init", client.init_transactions, INIT_SECONDS)
             self._call("init", client.poll, 0)

@@ -35,6 +35,11 @@ NO_CONCERN = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.COORDI
 class KafkaReader:
     """`Reader`."""
 
+    # Of which kind the client is, whose time it lives in, and how long it is left to itself; a simulation has its own.
+    client: Callable[..., Consumer] = Consumer
+    monotonic: Callable[[], float] = staticmethod(time.monotonic)
+    slice_seconds = SLICE_SECONDS
+
     def __init__(
         self, settings: KafkaSettings, topics: Topics, positions: Mapping[TopicPartition, int], *,
         is_log_closed: Callable[[], bool], logger: Any,
@@ -49,7 +54,7 @@ class KafkaReader:
         self._closed = False
         self._names: dict[str, str] = {}
         self._appended_ms, self._appended_at = 0, EPOCH
-        self._consumer = Consumer(reader_config(settings) | {"error_cb": lambda _error: None}, logger=logger)
+        self._consumer = self.client(reader_config(settings) | {"error_cb": lambda _error: None}, logger=logger)
         try:
             self.assign(positions)
         except LogError:
@@ -58,7 +63,7 @@ class KafkaReader:
 
     def poll(self, *, records_max: int, bytes_max: int, timeout: float) -> list[Record]:
         """See `Reader.poll`."""
-        deadline = time.monotonic() + timeout
+        deadline = self.monotonic() + timeout
         wait = 0.0
         while True:
             self._check_open()
@@ -70,10 +75,10 @@ class KafkaReader:
             if self._woken:
                 self._woken = False
                 return []
-            left = deadline - time.monotonic()
+            left = deadline - self.monotonic()
             if left <= 0:
                 return []
-            wait = min(left, SLICE_SECONDS)
+            wait = min(left, self.slice_seconds)
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """See `Reader.assign`."""

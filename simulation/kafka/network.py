@@ -1,0 +1,317 @@
+"""The network between machines and brokers: every request and every answer passes it.
+
+A connection keeps the order of its frames. When a request has no answer in its time the client gives the connection up
+and opens another; what is still on its way on the old one may arrive all the same, behind what the new one carried.
+This is how an end of a transaction comes late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from simulation.kafka.broker import Broker
+from simulation.kafka.protocol import Answer, Code, Request, Respond
+from simulation.loop import Killed, Loop, Machine
+
+TIMED_OUT = Answer(Code.TIMED_OUT)
+TRANSPORT = Answer(Code.TRANSPORT)
+REFUSED_SECONDS = 0.002  # a machine that listens no more says so at once
+SURE_SECONDS = 0.5  # what arrives within it is answered before a client loses patience, if at all
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fates:
+    """How likely what is: each of a request by itself."""
+
+    lost: float = 0.0  # the request never arrives
+    answer_lost: float = 0.0  # it is done, and nobody hears of it
+    late: float = 0.0  # it arrives after `late_seconds`
+    repeated: float = 0.0  # it arrives, and once more after `late_seconds`
+
+
+CALM = Fates()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFaults:
+    """What a network does. `by_api`: by the name of a request's class, instead of `fates`."""
+
+    latency_seconds: tuple[float, float] = (0.0002, 0.001)  # one way, between these
+    late_seconds: tuple[float, float] = (1.0, 8.0)
+    fates: Fates = CALM
+    by_api: Mapping[str, Fates] = field(default_factory=dict)
+    late_after_cut: float = 0.5  # share of what a cut holds up that arrives when it is mended
+
+
+class Way(NamedTuple):
+    """What becomes of one request."""
+
+    arrives: bool = True
+    answered: bool = True
+    late: bool = False
+    again: bool = False
+    held: bool = False
+
+
+STRAIGHT = Way()
+
+
+class Fate(StrEnum):
+    """What becomes of one request, when a test says so."""
+
+    HOLD = "hold"  # kept until `release`
+    DROP = "drop"  # never arrives
+    LOSE_ANSWER = "lose_answer"  # arrives, and its answer does not
+    REPEAT = "repeat"  # arrives, and once more at `release`
+
+
+WAYS = {
+    Fate.HOLD: Way(held=True),
+    Fate.DROP: Way(arrives=False),
+    Fate.LOSE_ANSWER: Way(answered=False),
+    Fate.REPEAT: Way(again=True),
+}
+
+
+@dataclass(slots=True, eq=False)
+class Rule:
+    """The next request of a kind meets this fate, once; or each one does."""
+
+    api: str
+    fate: Fate
+    lasting: bool = False
+    machine: str | None = None
+    met: int = 0
+    held: list[Callable[[], None]] = field(default_factory=list)
+
+
+class Network:
+    """Between all machines and the brokers. Chance is drawn by machine, so that one does not change another's."""
+
+    def __init__(self, loop: Loop, broker: Broker, seed: str, faults: NetworkFaults = NetworkFaults()) -> None:
+        self.loop, self.broker = loop, broker
+        self.faults = faults  # of machines that have none of their own
+        self.by_machine: dict[str, NetworkFaults] = {}
+        self.requests = 0
+        self.readers = 0  # ever made: each has a name of its own
+        self._seed = seed
+        self._chances: dict[str, Random] = {}
+        self._cut: dict[str, list[Callable[[], None]]] = {}
+        self._rules: list[Rule] = []
+        self._connections: dict[Connection, None] = {}
+
+    # --- what happens to it ---------------------------------------------------------------------------------------
+
+    def next(self, api: str, fate: Fate, *, machine: str | None = None) -> Rule:
+        """What becomes of the next request of a kind."""
+        return self._rule(Rule(api, fate, machine=machine))
+
+    def every(self, api: str, fate: Fate, *, machine: str | None = None) -> Rule:
+        """What becomes of all requests of a kind from now on; `forget` ends it."""
+        return self._rule(Rule(api, fate, lasting=True, machine=machine))
+
+    def forget(self, rule: Rule) -> None:
+        """End a rule."""
+        self._rules.remove(rule)
+
+    def release(self, rule: Rule) -> None:
+        """Let what a rule holds arrive now."""
+        held, rule.held = rule.held, []
+        for arrive in held:
+            arrive()
+
+    def cut(self, machine: str) -> None:
+        """Nothing passes between a machine and the brokers."""
+        self._cut.setdefault(machine, [])
+        for connection in self._connections:
+            if connection.machine.name == machine:
+                connection.watch()
+
+    def mend(self, machine: str) -> None:
+        """What was held up arrives now, or never."""
+        for arrive in self._cut.pop(machine, []):
+            if self.chance(machine).random() < self.faults_of(machine).late_after_cut:
+                arrive()
+
+    def outage(self) -> None:
+        """The brokers are away: connections end, and new ones are refused."""
+        self.broker.is_up = False
+        for connection in list(self._connections):
+            connection.fail()
+
+    def recover(self) -> None:
+        """The brokers are back, as they were."""
+        self.broker.is_up = True
+
+    # --- what passes it -------------------------------------------------------------------------------------------
+
+    def connect(self, machine: Machine, name: str) -> Connection:
+        """A connection of a client on a machine."""
+        connection = Connection(self, machine, name)
+        self._connections[connection] = None
+        return connection
+
+    def disconnect(self, connection: Connection) -> None:
+        """It is not used any more."""
+        self._connections.pop(connection, None)
+
+    def later(self, machine: Machine, seconds: float, do: Callable[[], None]) -> None:
+        """Call `do` on a machine: when it is frozen then, after it; when it is dead, never."""
+        self.loop.later(seconds, lambda: self._on(machine, do))
+
+    def _on(self, machine: Machine, do: Callable[[], None]) -> None:
+        if machine.frozen:
+            machine.held_back.append(lambda: self._on(machine, do))
+        elif machine.alive:
+            do()
+
+    def carry(self, connection: Connection, number: int, request: Request, answered: Respond) -> bool:
+        """Take a request on its way. Whether an answer is sure to come; else the client must watch its time."""
+        self.requests += 1
+        machine, now = connection.machine.name, self.loop.seconds
+        faults, chance = self.faults_of(machine), self.chance(machine)
+        api = type(request).__name__
+        rule = self._met(api, machine) if self._rules else None
+        way = _drawn(faults.by_api.get(api, faults.fates), chance) if rule is None else WAYS[rule.fate]
+        arrive = partial(self._arrive, machine, request, partial(self._back, connection, number, answered, way))
+        seconds = chance.uniform(*faults.latency_seconds)
+        if rule is not None and way is not STRAIGHT:
+            rule.held.append(arrive)
+        elif way.again:
+            self.loop.later(seconds + chance.uniform(*faults.late_seconds), arrive)
+        if way.late:
+            seconds += chance.uniform(*faults.late_seconds)
+        if way.held:
+            connection.behind = NEVER
+        at = connection.behind = max(connection.behind, now + seconds)
+        if at == NEVER or not way.arrives:
+            return False
+        self.loop.later(at - now, arrive)
+        return way is STRAIGHT and at - now < SURE_SECONDS and machine not in self._cut
+
+    def _arrive(self, machine: str, request: Request, back: Respond) -> None:
+        if machine in self._cut:
+            self._cut[machine].append(partial(self._arrive, machine, request, back))
+        elif self.broker.is_up:
+            self.broker.handle(request, back)
+
+    def _back(self, connection: Connection, number: int, answered: Respond, way: Way, answer: Answer) -> None:
+        machine = connection.machine
+        if way.answered and machine.name not in self._cut:
+            faults, chance = self.faults_of(machine.name), self.chance(machine.name)
+            seconds = chance.uniform(*faults.latency_seconds)
+            self.later(machine, seconds, partial(connection.answered, number, answer, answered))
+
+    def faults_of(self, machine: str) -> NetworkFaults:
+        """What the network does to a machine."""
+        return self.by_machine.get(machine, self.faults) if self.by_machine else self.faults
+
+    def chance(self, machine: str) -> Random:
+        """The chance of what happens to a machine's frames."""
+        found = self._chances.get(machine)
+        if found is None:
+            found = self._chances[machine] = Random(f"{self._seed}:network:{machine}")
+        return found
+
+    def _rule(self, rule: Rule) -> Rule:
+        self._rules.append(rule)
+        return rule
+
+    def _met(self, api: str, machine: str) -> Rule | None:
+        for rule in self._rules:
+            if rule.api == api and rule.machine in {None, machine}:
+                rule.met += 1
+                if not rule.lasting:
+                    self._rules.remove(rule)
+                return rule
+        return None
+
+
+def _drawn(fates: Fates, chance: Random) -> Way:
+    if fates is CALM:
+        return STRAIGHT
+    draw = chance.random()
+    for share, way in (
+        (fates.lost, Way(arrives=False)), (fates.answer_lost, Way(answered=False)),
+        (fates.late, Way(late=True)), (fates.repeated, Way(again=True)),
+    ):  # fmt: skip
+        if draw < share:
+            return way
+        draw -= share
+    return STRAIGHT
+
+
+class Connection:
+    """One connection of a client, opened anew when it has failed. Each request is answered once, be it by a failure."""
+
+    def __init__(self, network: Network, machine: Machine, name: str) -> None:
+        self.machine, self.name = machine, name
+        self.behind = 0.0  # no frame of ours arrives before this
+        self.closed = False
+        self.timeouts = 0
+        self.losses = 0
+        self._network = network
+        self._count = 0
+        self._open: dict[int, tuple[Respond, float]] = {}  # with the second at which its time is up
+
+    def send(self, request: Request, answered: Respond, timeout: float) -> None:
+        """Send a request; `answered` hears of TIMED_OUT when its time is up, of TRANSPORT when the connection ends."""
+        if not self.machine.alive:
+            raise Killed
+        if self.closed:
+            return
+        network = self._network
+        self._count += 1
+        number = self._count
+        self._open[number] = (answered, network.loop.seconds + timeout)
+        if not network.broker.is_up:
+            network.later(self.machine, REFUSED_SECONDS, self.fail)
+        elif not network.carry(self, number, request, answered):
+            self._watch(number, timeout)
+
+    def watch(self) -> None:
+        """Answers are not sure to come any more: mind the time of those who wait for them."""
+        for number, (_, until) in self._open.items():
+            self._watch(number, max(0.0, until - self._network.loop.seconds))
+
+    def answered(self, number: int, answer: Answer, answered: Respond) -> None:
+        """An answer has come; nobody waits for it any more when the connection was given up."""
+        if self._open.pop(number, None) is not None and not self.closed:
+            answered(answer)
+
+    def fail(self) -> None:
+        """The connection has ended: whatever is under way is without an answer."""
+        self.behind = 0.0
+        if not self._open:
+            return
+        self.losses += 1
+        waiting, self._open = list(self._open.values()), {}
+        for answered, _ in waiting:
+            self._network.later(self.machine, 0.0, partial(self._lost, answered))
+
+    def _lost(self, answered: Respond) -> None:
+        if not self.closed:
+            answered(TRANSPORT)
+
+    def close(self) -> None:
+        """Nobody is interested any more; what was sent may arrive."""
+        self.closed = True
+        self._open.clear()
+        self._network.disconnect(self)
+
+    def _watch(self, number: int, timeout: float) -> None:
+        self._network.later(self.machine, timeout, lambda: self._time_up(number))
+
+    def _time_up(self, number: int) -> None:
+        waiting = self._open.pop(number, None)
+        if waiting is not None and not self.closed:
+            answered, _ = waiting
+            self.timeouts += 1
+            self.fail()
+            answered(TIMED_OUT)

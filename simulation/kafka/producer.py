@@ -1,0 +1,537 @@
+"""librdkafka's producer, as far as our adapter can tell: transactional, or idempotent without transactions.
+
+What is sent goes on its way by itself; the calls of a transaction wait for what they need. A request without an answer
+is repeated on a new connection until its time is up, the end of a transaction too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple, NoReturn
+
+from runtime.logs.kafka.claim import GENERATION, MAGIC, generation
+from runtime.record import Outgoing, TopicPartition
+from simulation.kafka.client import PASSING, Host, Message, backoff, error, failure
+from simulation.kafka.partition import Written
+from simulation.kafka.protocol import (
+    NOBODY,
+    AddOffsets,
+    AddPartitions,
+    Answer,
+    Batch,
+    Code,
+    CommitOffsets,
+    EndTransaction,
+    InitProducerId,
+    Membership,
+    Produce,
+)
+from simulation.loop import Signal
+
+BATCH_RECORDS = 10_000  # of one partition in one request
+BATCH_BYTES = 1024 * 1024
+APART_SHARE = 0.125  # of requests in which each partition goes by itself, as in most versions of the client
+SOCKET_SECONDS_MIN = 0.9
+SHORTER_SECONDS = 0.1  # a request's time is by so much shorter than the transaction's
+STATISTICS_SECONDS = 1.0
+FENCED = frozenset({Code.INVALID_PRODUCER_EPOCH, Code.FENCED})
+QUEUE_BYTES_MAX = 64 * 1024 * 1024
+
+
+class State(StrEnum):
+    """Of a transactional producer."""
+
+    NEW = "Init"
+    READY = "Ready"
+    OPEN = "InTransaction"
+    BEGIN_COMMIT = "BeginCommit"
+    COMMITTING = "CommittingTransaction"
+    ABORTING = "AbortingTransaction"
+    ABORTABLE = "AbortableError"
+    FATAL = "FatalError"
+
+
+class Sending(NamedTuple):
+    """A record on its way, its delivery report, and the second after which it is given up."""
+
+    record: Outgoing
+    report: Callable[[Any, Any], None]
+    until: float
+    size: int
+    created_ms: int
+
+
+class SimulatedProducer:
+    """As `confluent_kafka.Producer`: our adapter's calls, from a task, and the configuration it gives."""
+
+    def __init__(self, host: Host, config: Mapping[str, Any], *, logger: Any = None) -> None:
+        host.check_alive()
+        self._host, self._logger = host, logger
+        self._id: str | None = config.get("transactional.id")
+        self._message_seconds = config["message.timeout.ms"] / 1000
+        self._timeout_seconds = config.get("transaction.timeout.ms", 0) / 1000
+        default = max(self._timeout_seconds - SHORTER_SECONDS, SOCKET_SECONDS_MIN) if self._id else 60.0
+        self._socket_seconds = int(config.get("socket.timeout.ms", default * 1000)) / 1000
+        self._linger = config.get("linger.ms", 0) / 1000
+        self._statistics: Callable[[str], None] | None = config.get("stats_cb")
+        self._told_at, self._told = host.loop.seconds, -1
+        machine, network = host.machine, host.network
+        self._coordinator = network.connect(machine, f"{self._id or 'appender'}:coordinator")
+        self._leader = network.connect(machine, f"{self._id or 'appender'}:leader")
+        self._chance = network.chance(machine.name)
+        self._state = State.NEW
+        self._producer = NOBODY
+        self._problem: tuple[Code, str] = (Code.NONE, "")
+        self._waiting: dict[TopicPartition, deque[Sending]] = {}
+        self._flying: dict[TopicPartition, tuple[Batch, list[Sending]]] = {}
+        self._sequences: dict[TopicPartition, int] = {}
+        self._registered: set[TopicPartition] = set()
+        self._asked = 0  # requests by which the coordinator may know of a transaction
+        self._registering = self._pumping = self._initialising = False
+        self._left = 0
+        self._size = 0
+        self._failed = 0
+        self._bump = False
+        self._reports: list[tuple[Callable[[Any, Any], None], Any, Message]] = []
+        self._gone = False
+        self._ended: Answer | None = None
+        self._changed = Signal(host.loop)
+
+    # --- what the application calls: transactions -----------------------------------------------------------------
+
+    def init_transactions(self, timeout: float) -> None:
+        """Take the transactional id over."""
+        self._fails_when_dead()
+        deadline = self._host.loop.seconds + timeout
+        answer = self._initialise(deadline)
+        if answer.code in PASSING:
+            raise failure(Code.TIMED_OUT, "Failed to initialize Producer ID", again=True)
+        if answer.code is not Code.NONE:
+            self._die(answer.code, "Failed to acquire transactional PID")
+            self._raise()
+        self._state = State.READY
+
+    def begin_transaction(self) -> None:
+        """Open a transaction; the brokers hear of it with its first partition."""
+        self._require(State.READY)
+        self._state, self._asked, self._failed = State.OPEN, 0, 0
+        self._registered.clear()
+
+    def send_offsets_to_transaction(self, offsets: Sequence[Any], metadata: bytes, timeout: float) -> None:
+        """Commit positions with the open transaction."""
+        self._require(State.OPEN)
+        assert self._id is not None, "only with a transactional id"
+        deadline = self._host.loop.seconds + timeout
+        membership = unpacked(metadata)
+        positions = {TopicPartition(place.topic, place.partition): place.offset for place in offsets}
+        self._asked += 1
+        self._persist(AddOffsets(self._id, self._producer, membership.group), deadline, "add offsets")
+        self._persist(CommitOffsets(self._id, self._producer, membership, positions), deadline, "commit offsets")
+
+    def commit_transaction(self, timeout: float) -> None:
+        """Commit; called again after a time-out it goes on where it was."""
+        deadline = self._host.loop.seconds + timeout
+        self._require(State.OPEN, State.BEGIN_COMMIT, State.COMMITTING)
+        if self._state is State.OPEN:
+            self._state = State.BEGIN_COMMIT
+        if self._state is State.BEGIN_COMMIT:
+            if self._wait(lambda: not self._left, deadline):
+                raise failure(Code.TIMED_OUT, "Failed to flush all outstanding messages", again=True)
+            self._serve()
+            self._require(State.BEGIN_COMMIT)
+            if self._failed:
+                self._make_abortable(Code.INCONSISTENT, f"{self._failed} message(s) failed delivery")
+                self._raise()
+            self._end(commit=True)
+        self._await_end(deadline)
+
+    def abort_transaction(self, timeout: float) -> None:
+        """Abort; likewise."""
+        deadline = self._host.loop.seconds + timeout
+        self._require(State.OPEN, State.ABORTABLE, State.BEGIN_COMMIT, State.ABORTING)
+        if self._state is not State.ABORTING:
+            self._state = State.ABORTING
+            self._purge(Code.PURGE_QUEUE)
+            self._ended = None
+            if self._wait(lambda: not self._flying, deadline):
+                self._state = State.ABORTABLE
+                raise failure(Code.TIMED_OUT, "Failed to flush what is in flight", again=True)
+            self._end(commit=False)
+        self._await_end(deadline)
+
+    # --- what the application calls: records ----------------------------------------------------------------------
+
+    def produce(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int, *,
+        on_delivery: Callable[[Any, Any], None], headers: Sequence[tuple[str, bytes]],
+    ) -> None:  # fmt: skip
+        """Send a record, now or a little later."""
+        if self._id is not None and self._state is not State.OPEN:
+            self._raise()
+        size = len(value or b"") + len(key or b"")
+        if self._size + size > QUEUE_BYTES_MAX:
+            raise BufferError("Local: Queue full")
+        place, host = TopicPartition(topic, partition), self._host
+        sending = Sending(
+            Outgoing(topic, partition, key, value, tuple(headers)), on_delivery,
+            host.loop.seconds + self._message_seconds, size, host.now_ms(),
+        )  # fmt: skip
+        self._waiting.setdefault(place, deque()).append(sending)
+        self._left += 1
+        self._size += size
+        if not self._pumping:
+            self._pumping = True
+            host.later(self._linger, self._pump)
+
+    def flush(self, timeout: float) -> int:
+        """Wait until everything has arrived or failed; how much has not."""
+        self._fails_when_dead()
+        self._pump()
+        self._wait(lambda: not self._left, self._host.loop.seconds + timeout)
+        self._serve()
+        return self._left
+
+    def poll(self, timeout: float = 0) -> int:
+        """Hand out what there is to report."""
+        self._fails_when_dead()
+        if timeout and not self._reports:
+            self._wait(lambda: bool(self._reports), self._host.loop.seconds + timeout)
+        self._tell_statistics()
+        return self._serve()
+
+    def purge(self, *, blocking: bool) -> None:  # noqa: ARG002 -- the client's own signature
+        """Drop it all; here also the end, as a client that is let go of does nothing more."""
+        self._gone = True
+        self._waiting.clear()
+        self._coordinator.close()
+        self._leader.close()
+
+    # --- records on their way -------------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Register new partitions, send what may be sent."""
+        self._pumping = False
+        if self._gone or not self._waiting:
+            return
+        if self._id is None and self._producer is NOBODY:
+            self._identify()
+            return
+        if self._id is not None and self._state not in {State.OPEN, State.BEGIN_COMMIT}:
+            return
+        self._register()
+        batches = [self._next(place) for place in self._waiting if self._may_send(place)]
+        for place in [place for place, queue in self._waiting.items() if not queue]:
+            del self._waiting[place]
+        if len(batches) > 1 and self._chance.random() < APART_SHARE:
+            for batch in batches:
+                self._send([batch])
+        elif batches:
+            self._send(batches)
+
+    def _may_send(self, place: TopicPartition) -> bool:
+        return place not in self._flying and (self._id is None or place in self._registered)
+
+    def _next(self, place: TopicPartition) -> Batch:
+        queue, size = self._waiting[place], 0
+        taken: list[Sending] = []
+        while queue and len(taken) < BATCH_RECORDS and (not taken or size + queue[0].size <= BATCH_BYTES):
+            taken.append(queue.popleft())
+            size += taken[-1].size
+        sequence = self._sequences.get(place, 0)
+        self._sequences[place] = sequence + len(taken)
+        batch = Batch(place, sequence, [sending.record for sending in taken], taken[0].created_ms, size)
+        self._flying[place] = (batch, taken)
+        return batch
+
+    def _send(self, batches: Sequence[Batch]) -> None:
+        if self._gone:
+            return
+        self._leader.send(
+            Produce(self._id, self._producer, batches),
+            lambda answer: self._produced(batches, answer),
+            self._socket_seconds,
+        )
+
+    def _produced(self, batches: Sequence[Batch], answer: Answer) -> None:
+        results = answer.value if answer.code is Code.NONE else [Written(answer.code)] * len(batches)
+        again = []
+        for batch, written in zip(batches, results, strict=True):
+            flying = self._flying.get(batch.partition)
+            if flying is None or flying[0] is not batch:
+                continue
+            if written.code is Code.NONE:
+                self._arrived(batch, written)
+            elif written.code in PASSING and not self._expired(flying[1]):
+                again.append(batch)
+            else:
+                self._lost(batch, Code.MSG_TIMED_OUT if written.code in PASSING else written.code)
+        if again and not self._gone:
+            self._host.later(backoff(Code.NOT_COORDINATOR), lambda: self._send(again))
+        self._changed.set()
+        self._pump()
+
+    def _expired(self, flying: Sequence[Sending]) -> bool:
+        return flying[0].until <= self._host.loop.seconds
+
+    def _arrived(self, batch: Batch, written: Written) -> None:
+        _, flying = self._flying.pop(batch.partition)
+        for offset, sending in enumerate(flying, written.offset):
+            self._report(sending, Message(batch.partition, offset, written.milliseconds))
+
+    def _lost(self, batch: Batch, code: Code) -> None:
+        _, flying = self._flying.pop(batch.partition)
+        for sending in flying:
+            self._fail(sending, code)
+        if self._id is None:
+            self._producer = NOBODY  # A number is missing in the sequence: begin another one.
+            self._sequences.clear()
+        elif code is Code.INVALID_PRODUCER_EPOCH:
+            self._die(Code.FENCED, "transactional producer fenced by newer producer instance")
+        else:
+            self._bump = True
+            self._make_abortable(code, f"ProduceRequest failed: {code.name}")
+
+    def _report(self, sending: Sending, message: Message) -> None:
+        self._left -= 1
+        self._size -= sending.size
+        if self._id is None:
+            sending.report(message.error(), message)
+        else:
+            self._reports.append((sending.report, message.error(), message))
+
+    def _fail(self, sending: Sending, code: Code) -> None:
+        self._failed += 1
+        place = TopicPartition(sending.record.topic, sending.record.partition)
+        self._report(sending, Message(place, problem=error(code)))
+
+    def _purge(self, code: Code) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for queue in waiting.values():
+            for sending in queue:
+                self._fail(sending, code)
+        self._changed.set()
+
+    def _give_up_old(self) -> None:
+        """What has waited too long for its turn has failed."""
+        now, late = self._host.loop.seconds, False
+        for queue in self._waiting.values():
+            while queue and queue[0].until <= now:
+                self._fail(queue.popleft(), Code.MSG_TIMED_OUT)
+                late = True
+        if late and self._id is not None:
+            self._make_abortable(Code.MSG_TIMED_OUT, "messages timed out")
+
+    # --- identity and partitions ----------------------------------------------------------------------------------
+
+    def _initialise(self, deadline: float) -> Answer:
+        """Ask for a producer id until there is one, or the time is up; from a task."""
+        request = InitProducerId(self._id, self._timeout_seconds)
+        while True:
+            left = deadline - self._host.loop.seconds
+            if left <= 0:
+                return Answer(Code.TIMED_OUT)
+            answer = self._host.ask(self._coordinator, request, min(left, self._socket_seconds))
+            if answer.code is Code.NONE:
+                self._acquired(answer)
+            if answer.code not in PASSING:
+                return answer
+            self._host.loop.sleep(backoff(answer.code))
+
+    def _acquired(self, answer: Answer) -> None:
+        self._producer = answer.value
+        self._sequences.clear()
+        self._log("GETPID", f"Acquired PID{{Id:{self._producer.number},Epoch:{self._producer.epoch}}}")
+
+    def _identify(self) -> None:
+        """Without transactions: ask for a producer id in the background."""
+        if not self._initialising:
+            self._initialising = True
+            self._coordinator.send(InitProducerId(None, 0.0), self._identified, self._socket_seconds)
+
+    def _identified(self, answer: Answer) -> None:
+        self._initialising = False
+        if answer.code is Code.NONE:
+            self._acquired(answer)
+        self._give_up_old()
+        if answer.code is Code.NONE:
+            self._pump()
+        elif self._waiting:
+            self._host.later(backoff(answer.code), self._pump)
+
+    def _register(self) -> None:
+        wanted = [place for place in self._waiting if place not in self._registered]
+        if self._id is None or not wanted or self._registering:
+            return
+        self._registering = True
+        self._asked += 1
+        self._coordinator.send(
+            AddPartitions(self._id, self._producer, wanted), lambda answer: self._added(wanted, answer),
+            self._socket_seconds,
+        )  # fmt: skip
+
+    def _added(self, places: Sequence[TopicPartition], answer: Answer) -> None:
+        self._registering = False
+        if self._gone or self._state not in {State.OPEN, State.BEGIN_COMMIT}:
+            return
+        code = answer.code
+        if code is Code.NONE:
+            self._registered.update(places)
+        elif code in PASSING:
+            self._give_up_old()
+            self._host.later(backoff(code), self._pump)
+            return
+        elif code in FENCED or code is Code.INVALID_TXN_STATE:
+            self._die(code, "Failed to add partition to transaction")
+        else:
+            self._bump = True
+            self._make_abortable(code, "Failed to add partition(s) to transaction")
+        self._pump()
+
+    def _persist(self, request: Any, deadline: float, what: str) -> None:
+        """Ask until there is an answer that means something, or the time is up."""
+        while True:
+            left = deadline - self._host.loop.seconds
+            code = Code.TIMED_OUT
+            if left > 0:
+                connection = self._leader if isinstance(request, CommitOffsets) else self._coordinator
+                code = self._host.ask(connection, request, min(left, self._socket_seconds)).code
+            self._require(State.OPEN)
+            if code is Code.NONE:
+                return
+            if code in PASSING and deadline > self._host.loop.seconds:
+                self._host.loop.sleep(min(backoff(code), deadline - self._host.loop.seconds))
+                continue
+            mapping = isinstance(request, CommitOffsets) and code is Code.INVALID_PRODUCER_ID_MAPPING
+            if code in FENCED or code is Code.INVALID_TXN_STATE or mapping:
+                self._die(code, f"Failed to {what}")
+            else:
+                self._make_abortable(code, f"Failed to {what}: {code.name}")
+            self._raise()
+
+    # --- the end of a transaction ---------------------------------------------------------------------------------
+
+    def _end(self, *, commit: bool) -> None:
+        self._state = State.COMMITTING if commit else State.ABORTING
+        self._ended = None
+        if not self._asked:
+            self._ended = Answer(Code.NONE)  # The coordinator knows of no transaction.
+            return
+        self._send_end(commit=commit)
+
+    def _send_end(self, *, commit: bool) -> None:
+        assert self._id is not None, "only with a transactional id"
+        if self._gone or self._state is not (State.COMMITTING if commit else State.ABORTING):
+            return
+        request = EndTransaction(self._id, self._producer, commit)
+        self._coordinator.send(request, lambda answer: self._end_answered(answer, commit=commit), self._socket_seconds)
+
+    def _end_answered(self, answer: Answer, *, commit: bool) -> None:
+        if self._gone:
+            return
+        code = answer.code
+        self._log("ENDTXN", f"EndTxn returned {_name(code)} in state {self._state} (may_retry=true)")
+        if code in PASSING:
+            self._host.later(backoff(code), lambda: self._send_end(commit=commit))
+            return
+        if code in FENCED or code is Code.INVALID_TXN_STATE:
+            self._die(code, "Failed to end transaction")
+        elif code is not Code.NONE:
+            self._bump = True
+            if commit:
+                self._make_abortable(code, f"Failed to end transaction: {code.name}")
+        self._ended = answer
+        self._changed.set()
+
+    def _await_end(self, deadline: float) -> None:
+        if self._wait(lambda: self._ended is not None or self._state is State.FATAL, deadline):
+            raise failure(Code.TIMED_OUT, "Transactional API operation timed out", again=True)
+        if self._state in {State.FATAL, State.ABORTABLE}:
+            self._raise()
+        if self._bump:
+            self._host.check_alive()
+            self._initialise(deadline)
+        self._ended, self._bump = None, False
+        self._state, self._problem = State.READY, (Code.NONE, "")
+        self._serve()
+
+    # --- what went wrong ------------------------------------------------------------------------------------------
+
+    def _die(self, code: Code, text: str) -> None:
+        if self._state is not State.FATAL:
+            self._state, self._problem = State.FATAL, (Code.FENCED if code in FENCED else code, text)
+            self._purge(self._problem[0])
+
+    def _make_abortable(self, code: Code, text: str) -> None:
+        if self._state in {State.OPEN, State.BEGIN_COMMIT, State.COMMITTING}:
+            self._state, self._problem = State.ABORTABLE, (code, text)
+            self._purge(Code.PURGE_QUEUE)
+
+    def _require(self, *states: State) -> None:
+        self._fails_when_dead()
+        if self._state not in states:
+            self._raise()
+
+    def _raise(self) -> NoReturn:
+        code, text = self._problem
+        if self._state is State.FATAL:
+            raise failure(code, text, fatal=True)
+        if self._state is State.ABORTABLE:
+            raise failure(code, text, abort=True)
+        raise failure(Code.STATE, f"Operation not valid in state {self._state}")
+
+    def _fails_when_dead(self) -> None:
+        self._host.check_alive()
+        self._give_up_old()
+
+    # --- reports --------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> int:
+        reports, self._reports = self._reports, []
+        for report, problem, message in reports:
+            report(problem, message)
+        return len(reports)
+
+    def _tell_statistics(self) -> None:
+        if self._statistics is None or self._host.loop.seconds - self._told_at < STATISTICS_SECONDS:
+            return
+        connections = (self._coordinator, self._leader)
+        timeouts, losses = (sum(getattr(one, count) for one in connections) for count in ("timeouts", "losses"))
+        if timeouts + losses != self._told:
+            self._told_at, self._told = self._host.loop.seconds, timeouts + losses
+            self._statistics(json.dumps({"brokers": {"1": {"req_timeouts": timeouts, "disconnects": losses}}}))
+
+    def _log(self, facility: str, text: str) -> None:
+        if self._logger is not None and self._id is not None:
+            self._logger.log(7, "%s", facility, "simulated", text)
+
+    def _wait(self, holds: Callable[[], bool], deadline: float) -> bool:
+        """Wait in the calling task until it holds; whether the time was up before."""
+        while not holds():
+            left = deadline - self._host.loop.seconds
+            if left <= 0:
+                return True
+            self._changed.clear()
+            self._changed.wait(left)
+            self._give_up_old()
+        return False
+
+
+def packed(membership: Membership) -> bytes:
+    """A membership as the client hands it out."""
+    number = membership.generation.to_bytes(4, sys.byteorder, signed=True)
+    rest = f"{membership.group}\0{membership.member}\0{membership.instance}"
+    return MAGIC + number + rest.encode()
+
+
+def unpacked(metadata: bytes) -> Membership:
+    """A membership that was handed out."""
+    group, member, instance = metadata[GENERATION.stop :].decode().split("\0")
+    return Membership(group, generation(metadata), member, instance)
+
+
+def _name(code: Code) -> str:
+    return "NO_ERROR" if code is Code.NONE else f"_{code.name}" if code < 0 else code.name

@@ -1,0 +1,221 @@
+"""The transaction coordinator, as it serves clients of the first version of the protocol.
+
+An end names a producer id and an epoch, not a transaction: one that comes late ends whatever is open under the same
+epoch. Only a new epoch refuses it. Answers come before markers: what was committed is readable a moment later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from random import Random
+
+from runtime.record import TopicPartition
+from simulation.kafka.protocol import (
+    DONE,
+    AddOffsets,
+    AddPartitions,
+    Answer,
+    Code,
+    EndTransaction,
+    Identity,
+    InitProducerId,
+)
+from simulation.loop import Loop
+
+MARKER_SECONDS = (0.0005, 0.004)  # from an end to its markers, on a broker at ease
+APART_SHARE = 0.125  # of ends whose markers are written one by one, partition after partition
+EPOCH_MAX = 32_766  # beyond it a transactional id is given another producer id
+FIRST_PRODUCER = 1000
+
+
+class State(StrEnum):
+    """Of a transactional id."""
+
+    EMPTY = "empty"
+    ONGOING = "ongoing"
+    COMMITTING = "committing"
+    ABORTING = "aborting"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """What is known of a transactional id."""
+
+    id: str
+    producer: Identity
+    timeout_seconds: float
+    state: State = State.EMPTY
+    partitions: set[TopicPartition] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    count: int = 0  # of transactions begun: a timer that fires for an earlier one is void
+    used_at: float = 0.0  # seconds
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether its markers are being written."""
+        return self.state in {State.COMMITTING, State.ABORTING}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """How a partition, and a group's positions, learn that a transaction has ended."""
+
+    partition: Callable[[TopicPartition, Identity, bool], None]
+    group: Callable[[str, Identity, bool], None]
+
+
+class Coordinator:
+    """Serves all transactional ids."""
+
+    def __init__(self, loop: Loop, chance: Random, marks: Marks) -> None:
+        self.transactions: dict[str, Transaction] = {}
+        self.marker_seconds = MARKER_SECONDS
+        self.slow_markers: Callable[[], float] = lambda: 0.0  # what a broker in trouble adds
+        self._loop, self._chance, self._marks = loop, chance, marks
+        self._next = FIRST_PRODUCER
+
+    # --- what clients ask -----------------------------------------------------------------------------------------
+
+    def init(self, request: InitProducerId) -> Answer:
+        """Who asks is the only one from now on; what its predecessor has open is aborted first."""
+        if request.transactional_id is None:
+            return Answer(Code.NONE, self._new())
+        found = self.transactions.get(request.transactional_id)
+        if found is None:
+            found = Transaction(request.transactional_id, self._new(), request.timeout_seconds)
+            self.transactions[found.id] = found
+        elif found.is_ending:
+            return Answer(Code.CONCURRENT_TRANSACTIONS)
+        elif found.state is State.ONGOING:
+            self._fence(found)
+            return Answer(Code.CONCURRENT_TRANSACTIONS)
+        else:
+            found.producer = self._bumped(found.producer)
+        found.state, found.timeout_seconds, found.used_at = State.EMPTY, request.timeout_seconds, self._loop.seconds
+        return Answer(Code.NONE, found.producer)
+
+    def add_partitions(self, request: AddPartitions) -> Answer:
+        """Begins a transaction, or widens it."""
+        found = self.transactions.get(request.transactional_id)
+        code = self._begin(found, request.producer)
+        if code is Code.NONE:
+            assert found is not None, "just looked at"
+            found.partitions.update(request.partitions)
+        return Answer(code)
+
+    def add_offsets(self, request: AddOffsets) -> Answer:
+        """Begins a transaction, or widens it by a group's positions."""
+        found = self.transactions.get(request.transactional_id)
+        code = self._begin(found, request.producer)
+        if code is Code.NONE:
+            assert found is not None, "just looked at"
+            found.groups.add(request.group)
+        return Answer(code)
+
+    def end(self, request: EndTransaction) -> Answer:
+        """Commit or abort what is open; that it has been done already is a success."""
+        found = self.transactions.get(request.transactional_id)
+        code = _known(found, request.producer)
+        if code is not Code.NONE:
+            return Answer(code)
+        assert found is not None, "just looked at"
+        wanted = (State.COMMITTING, State.COMMITTED) if request.commit else (State.ABORTING, State.ABORTED)
+        if found.state is State.ONGOING:
+            self._end(found, commit=request.commit)
+            return DONE
+        if found.state is wanted[1]:
+            return DONE
+        return Answer(Code.CONCURRENT_TRANSACTIONS if found.state is wanted[0] else Code.INVALID_TXN_STATE)
+
+    def verify(self, transactional_id: str, producer: Identity, partition: TopicPartition) -> Code:
+        """Whether a partition is part of what the producer has open: a leader asks before it begins to write."""
+        found = self.transactions.get(transactional_id)
+        code = _known(found, producer)
+        if code is not Code.NONE or found is None:
+            return code
+        ongoing = found.state is State.ONGOING and partition in found.partitions
+        return Code.NONE if ongoing else Code.INVALID_TXN_STATE
+
+    def may_commit(self, transactional_id: str, producer: Identity, group: str) -> Code:
+        """Whether a group's positions are part of what the producer has open."""
+        found = self.transactions.get(transactional_id)
+        code = _known(found, producer)
+        if code is not Code.NONE or found is None:
+            return code
+        return Code.NONE if found.state is State.ONGOING and group in found.groups else Code.INVALID_TXN_STATE
+
+    # --- what happens by itself -----------------------------------------------------------------------------------
+
+    def expire(self, idle_seconds: float) -> None:
+        """Forget transactional ids that were not used for so long."""
+        since = self._loop.seconds - idle_seconds
+        quiet = {State.EMPTY, State.COMMITTED, State.ABORTED}
+        self.transactions = {
+            id_: found for id_, found in self.transactions.items() if found.used_at > since or found.state not in quiet
+        }
+
+    def _begin(self, found: Transaction | None, producer: Identity) -> Code:
+        code = _known(found, producer)
+        if code is not Code.NONE or found is None:
+            return code
+        if found.is_ending:
+            return Code.CONCURRENT_TRANSACTIONS
+        if found.state is not State.ONGOING:
+            found.state, found.count, found.used_at = State.ONGOING, found.count + 1, self._loop.seconds
+            count = found.count
+            self._loop.later(found.timeout_seconds, lambda: self._time_up(found, count))
+        return Code.NONE
+
+    def _time_up(self, found: Transaction, count: int) -> None:
+        if found.count == count and found.state is State.ONGOING:
+            self._fence(found)
+
+    def _fence(self, found: Transaction) -> None:
+        """Abort what is open under a new epoch, so that its producer cannot go on with it."""
+        found.producer = self._bumped(found.producer)
+        self._end(found, commit=False)
+
+    def _end(self, found: Transaction, *, commit: bool) -> None:
+        found.state, found.used_at = State.COMMITTING if commit else State.ABORTING, self._loop.seconds
+        producer = found.producer
+        marks: list[Callable[[], None]] = [
+            *(partial(self._marks.partition, place, producer, commit) for place in sorted(found.partitions)),
+            *(partial(self._marks.group, group, producer, commit) for group in sorted(found.groups)),
+        ]
+        apart = self._chance.random() < APART_SHARE
+        if apart:
+            self._chance.shuffle(marks)
+        left = [len(marks)]
+
+        def done(mine: list[Callable[[], None]]) -> None:
+            for mark in mine:
+                mark()
+            left[0] -= len(mine)
+            if not left[0]:
+                self._complete(found, commit=commit)
+
+        for mine in [[mark] for mark in marks] if apart and marks else [marks]:
+            seconds = self._chance.uniform(*self.marker_seconds) + self.slow_markers()
+            self._loop.later(seconds, partial(done, mine))
+
+    def _complete(self, found: Transaction, *, commit: bool) -> None:
+        found.state = State.COMMITTED if commit else State.ABORTED
+        found.partitions, found.groups = set(), set()
+
+    def _new(self) -> Identity:
+        self._next += 1
+        return Identity(self._next, 0)
+
+    def _bumped(self, producer: Identity) -> Identity:
+        return self._new() if producer.epoch >= EPOCH_MAX else Identity(producer.number, producer.epoch + 1)
+
+
+def _known(found: Transaction | None, producer: Identity) -> Code:
+    if found is None or found.producer.number != producer.number:
+        return Code.INVALID_PRODUCER_ID_MAPPING
+    return Code.NONE if found.producer.epoch == producer.epoch else Code.INVALID_PRODUCER_EPOCH
