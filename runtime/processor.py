@@ -3,8 +3,8 @@
 A batch answers inputs before wakeups, and wakeups only up to an instant at which everything the log then held has
 been read: a pause that was published during an outage is known before the occurrences of the outage are decided.
 
-The transaction is written in this order: decision record (flushed), outputs and rows, footer; positions are committed
-with it. Only then is the store changed, in one atomic write. What a crash does, at each point:
+The transaction is written in this order: decision record (flushed), outputs and rows (flushed), footer; positions are
+committed with it. Only then is the store changed, in one atomic write. What a crash does, at each point:
 
     before the commit      nothing was seen; the successor reads the same inputs again
     during the commit      whole or not at all; a torn one is rolled forward from its decision record (restore)
@@ -439,6 +439,8 @@ class Processor:
             producer.flush()
         producer.send(batch.outputs)
         producer.send(Outgoing(*changelog, key, value) for key, value in rows.items())
+        if batch.outputs:
+            producer.flush()  # Its footer says that they are there. To another partition it would overtake them.
         footer = Footer(
             role=self._partition.role, partition=self._partition.number, epoch=self._owner_epoch(),
             sequence=batch.sequence, clock_mark=batch.moment.now, decided_until=decided_until, positions=listed,
