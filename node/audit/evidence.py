@@ -82,6 +82,7 @@ class Evidence:
     delivered_since: datetime | None = None  # earlier ones may be gone from there
     repeated: int = 0  # events that were written more than once, with the same id: nothing wrong
     unreadable: list[str] = field(default_factory=list)
+    gaps: list[Mapping[str, Any]] = field(default_factory=list)  # input that partitions went on without, accepted
 
 
 def gather(source: AuditSource) -> Evidence:
@@ -166,9 +167,18 @@ class _Reading:
             if event["type"] == "tidewheel.history.trimmed.v1" and event["data"]["role"] == "scheduler":
                 until = datetime.fromisoformat(event["data"]["until"])
                 trimmed = until if trimmed is None else max(trimmed, until)
+            elif event["type"] == "tidewheel.gap.accepted.v1" and self._is_new(event["id"]):
+                self._gap(event["data"], entry.appended_at)
             elif (take := _TAKEN.get(event["type"])) is not None and self._is_new(event["id"]):
                 take(self._story(event["data"]), event["data"], event["id"])
         return trimmed
+
+    def _gap(self, data: Mapping[str, Any], appended_at: datetime) -> None:
+        """Note what was accepted; runs of a former topic `runs` are known not to stand on this one."""
+        self._evidence.gaps.append(data)
+        if data["topic"] == topics.RUNS:
+            since = appended_at + CLOCKS_APART
+            self._evidence.delivered_since = max(since, self._evidence.delivered_since or since)
 
     def _outcomes(self, partition: int) -> None:
         for entry in self._entries(topics.RUN_OUTCOMES, partition):

@@ -16,6 +16,7 @@ from node.audit.report import OFFENDERS_MAX, Offender, Report
 def judge(evidence: Evidence, *, offenders_max: int = OFFENDERS_MAX) -> Report:
     """Walk each schedule's versions up to its partition's mark and hold what was decided against what was due."""
     report = Report(repeated=evidence.repeated, schedules=len(evidence.stories), offenders_max=offenders_max)
+    report.gaps = evidence.gaps
     report.marks = {mark.partition: mark.decided_until for mark in evidence.marks}
     marks = {mark.partition: mark for mark in evidence.marks}
     for name in sorted(evidence.stories):

@@ -43,6 +43,7 @@ class Report:
     faults: Counter[str] = field(default_factory=Counter)
     offenders: dict[str, list[Offender]] = field(default_factory=dict)
     marks: dict[int, datetime | None] = field(default_factory=dict)
+    gaps: list[Mapping[str, Any]] = field(default_factory=list)  # known losses of input: no fault of what was decided
     offenders_max: int = OFFENDERS_MAX
 
     def accuse(self, kind: str, offender: Offender) -> None:
@@ -71,6 +72,7 @@ class Report:
             "repeated": self.repeated,
             "schedules": self.schedules,
             "marks": {str(partition): _text(mark) for partition, mark in sorted(self.marks.items())},
+            "accepted_gaps": self.gaps,
             "offenders": {kind: [_plain(each) for each in named] for kind, named in self.offenders.items()},
         }
 
@@ -101,6 +103,8 @@ def table(report: Report) -> RenderableType:
     if report.backfilled:
         counts.add_row(f"{report.backfilled:,}", "backfilled")
     counts.add_row(f"{report.open_runs:,}", "runs are open")
+    for gap in report.gaps:
+        counts.add_row(_lost(gap), f"lost of {gap['topic']} {gap['topic_partition']}, accepted by {gap['accepted_by']}")
     for kind, meaning in FAULTS.items():
         if report.faults[kind]:
             counts.add_row(Text(f"{report.faults[kind]:,}", style="bold red"), Text(f"{kind}: {meaning}", style="red"))
@@ -110,6 +114,11 @@ def table(report: Report) -> RenderableType:
         else Text("Something is wrong.", style="bold red")
     )
     return Group(counts, *_named(report), verdict)
+
+
+def _lost(gap: Mapping[str, Any]) -> str:
+    """How many records; a topic that was created again does not say it of the former one."""
+    return "?" if gap.get("lost_to") is None else f"{gap['lost_to'] - gap['lost_from']:,}"
 
 
 def _named(report: Report) -> list[RenderableType]:
