@@ -7,6 +7,7 @@ its own name for it (DNS rebinding) or from its own origin. Both are refused her
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ _log = logging.getLogger("tidewheel.api")
 
 BODY_BYTES_MAX = 256 * 1024
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_LENGTH = re.compile(r"[0-9]{1,15}")
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 SECURITY_HEADERS = {
@@ -92,10 +94,10 @@ class Gate:
         if self._allowed_hosts and _without_port(host) not in self._allowed_hosts:
             return Problem(421, "wrong_host", "This server does not go by that name; call it by its address.")
         origin = headers.get("origin")
-        if origin is not None and scope["method"] not in _SAFE and urlsplit(origin).netloc != host:
+        if origin is not None and scope["method"] not in _SAFE and _host_of(origin) != host:
             return Problem(403, "wrong_origin", "Another site's page may not change anything here.")
         length = headers.get("content-length", "0")
-        if not length.isdigit():
+        if not _LENGTH.fullmatch(length):
             return Problem(400, "bad_request", "Content-Length is not a number.")
         if int(length) > (most := _body_bytes_max(scope["path"])):
             return _too_large(most)
@@ -123,6 +125,14 @@ def _too_large(most: int) -> Problem:
 
 def _body_bytes_max(path: str) -> int:
     return REPORT_BYTES_MAX if path.endswith("/workers:report") else BODY_BYTES_MAX
+
+
+def _host_of(origin: str) -> str:
+    """Host and port of an origin; nobody's where it is none, such as `null` or `http://[`."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _without_port(host: str) -> str:
