@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from api.problems import Problem, overloaded
 from api.relay import UNNUMBERED
-from schemas import durations
+from api.reports import LEASE_LENGTH_MAX
+from schemas import durations, identity
 from schemas.internal import FinishedLease, WorkerReport
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ WORKERS_MAX = 10_000
 CLAIMS_REMEMBERED = 16  # of one worker: repeats come within seconds
 COMPLETED_REMEMBERED = 10_000  # of all workers: repeats come within seconds
 FORGOTTEN_SECONDS = 3_600.0  # without a word; the leases themselves end much earlier
+_LEASE = re.compile(r"(?P<queue>.+)\.[0-9]+\.[0-9]+\.[^.]+", re.DOTALL)  # queue, shard, offset, key
 LEASE_SECONDS_UNKNOWN = 30.0  # of a lease that another node gave: the default of jobs
 
 
@@ -225,8 +228,8 @@ def incarnation_of(queue: str, worker: str) -> str:
 
 def queue_of(lease: str) -> str | None:
     """The queue that a lease belongs to, None for a text that is no lease."""
-    parts = lease.rsplit(".", 3)
-    return parts[0] if len(parts) == 4 and parts[1].isdigit() and parts[2].isdigit() else None  # noqa: PLR2004 -- queue, shard, offset, key
+    found = _LEASE.fullmatch(lease) if len(lease) <= LEASE_LENGTH_MAX else None
+    return found["queue"] if found and identity.is_name(found["queue"]) else None
 
 
 def _time() -> float:

@@ -7,12 +7,15 @@ from typing import Annotated, Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from schemas import refusals
+from schemas import codec, refusals
 from schemas.facts import ErrorInfo
 from schemas.faults import Fault, Refused
 from schemas.internal import FinishedLease
+from schemas.limits import PAYLOAD_DEPTH_MAX, deeper
 
 RESULT_BYTES_MAX = 16 * 1024
+RESULT_DEPTH_MAX = PAYLOAD_DEPTH_MAX  # deeper ones would make the record too deep, and its owner read none of it
+LEASE_LENGTH_MAX = 256  # a queue's name, two numbers and a key: the owner reads no longer ones
 ERROR_TYPE_MAX = 256
 ERROR_MESSAGE_MAX = 4096
 WAIT_SECONDS_MAX = 30.0
@@ -20,10 +23,10 @@ LEASES_MAX = 10_000  # as many as slots
 REPORT_BYTES_MAX = 512 * 1024
 
 Text = Annotated[str, Field(min_length=1, max_length=256)]
-Lease = Annotated[str, Field(min_length=1, max_length=512)]
+Lease = Annotated[str, Field(min_length=1, max_length=LEASE_LENGTH_MAX)]
 Outcome = Literal["succeeded", "failed", "cancelled", "interrupted"]
-Wait = Annotated[float, Field(ge=0, le=WAIT_SECONDS_MAX, description="seconds to wait for leases")]
-Slots = Annotated[int, Field(ge=0, le=10_000, description="free slots at this moment")]
+Wait = Annotated[float, Field(strict=True, ge=0, le=WAIT_SECONDS_MAX, description="seconds to wait for leases")]
+Slots = Annotated[int, Field(strict=True, ge=0, le=10_000, description="free slots at this moment")]
 Tasks = Annotated[tuple[Text, ...], Field(max_length=1_000)]
 Leases = Annotated[tuple[Lease, ...], Field(max_length=LEASES_MAX)]
 
@@ -53,14 +56,17 @@ class Report(_Model):
 
     worker: Text
     incarnation: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
-    number: Annotated[int, Field(ge=0, lt=2**52, description="grows with each report of an incarnation")] | None = None
-    read_up_to: Annotated[int, Field(ge=-1)] = -1
+    number: (
+        Annotated[int, Field(strict=True, ge=0, lt=2**52, description="grows with each report of an incarnation")]
+        | None
+    ) = None
+    read_up_to: Annotated[int, Field(strict=True, ge=-1, le=2**53)] = -1
     held: Leases = ()
     started: Leases = ()
     finished: Annotated[tuple[Finished, ...], Field(max_length=LEASES_MAX)] = ()
     slots: Slots
     tasks: Tasks
-    draining: bool = False
+    draining: Annotated[bool, Field(strict=True)] = False
     wait: Wait = 0
     claim_id: Annotated[str, Field(max_length=128)] = ""
 
@@ -69,7 +75,7 @@ class Claim(_Model):
     """Ask for work, the simple form."""
 
     worker: Text
-    slots: Annotated[int, Field(ge=1, le=1_000)] = 1
+    slots: Annotated[int, Field(strict=True, ge=1, le=1_000)] = 1
     tasks: Annotated[Tasks, Field(min_length=1)]
     wait: Wait = 0
     claim_id: Annotated[str, Field(max_length=128)] = ""
@@ -97,15 +103,14 @@ T = TypeVar("T", bound=BaseModel)
 
 def read(model: type[T], raw: bytes) -> T:
     """A body of this shape, or `Refused` with every fault."""
+    document = codec.parse(raw or b"{}")  # pydantic's own parser takes NaN for JSON, and integers of any length
     try:
-        return model.model_validate_json(raw or b"{}")
+        return model.model_validate(document)
     except ValidationError as error:
         raise Refused(*(_fault(detail, model) for detail in error.errors(include_url=False))) from error
 
 
 def _fault(detail: Any, model: type[BaseModel]) -> Fault:
-    if detail["type"] == "json_invalid":
-        return Fault(pointer="", code="not_json", message=detail["msg"])
     if detail["type"] == "extra_forbidden":
         *outer, name = detail["loc"]
         known = Finished if outer[:1] == ["finished"] else model
@@ -114,12 +119,21 @@ def _fault(detail: Any, model: type[BaseModel]) -> Fault:
 
 
 def finished_lease(body: Finished | Completion, lease: str, pointer: str) -> FinishedLease:
-    """What a report says of a finished lease; `Refused` for a result that is too large."""
-    if body.result is not None and len(orjson.dumps(body.result)) > RESULT_BYTES_MAX:
-        message = "is over 16 KiB of JSON"
-        where = f"{pointer}/result"
-        raise Refused(Fault(pointer=where, code="too_large", message=message, remedy="return a reference"))
+    """What a report says of a finished lease; `Refused` for a result that is too large or too deep."""
+    if body.result is not None:
+        _check(body.result, f"{pointer}/result")
     return FinishedLease(lease=lease, outcome=body.outcome, result=body.result, error=_cut(body.error))
+
+
+def _check(result: Any, where: str) -> None:
+    text = orjson.dumps(result)
+    if len(text) > RESULT_BYTES_MAX:
+        message = "is over 16 KiB of JSON"
+        raise Refused(Fault(pointer=where, code="too_large", message=message, remedy="return a reference"))
+    # Counting brackets is quick.
+    if text.count(b"[") + text.count(b"{") > RESULT_DEPTH_MAX and deeper(result, RESULT_DEPTH_MAX):
+        message = f"is nested deeper than {RESULT_DEPTH_MAX}"
+        raise Refused(Fault(pointer=where, code="too_deep", message=message, remedy="return it flatter"))
 
 
 def _cut(error: ErrorBody | None) -> ErrorInfo | None:
