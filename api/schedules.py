@@ -23,6 +23,7 @@ NEXT_SHOWN = 3
 A_MOMENT = timedelta(seconds=1)  # a definition is judged by asking what it means, however short the time asked for
 AHEAD = timedelta(days=366 * 9)  # a 29th of February may be eight years away
 SELECTED_MAX = 500  # schedules paused or resumed by one request: each is a command of its own
+NOTE_CHARACTERS_MAX = 4096  # of a command
 STATES = ("active", "paused", "deleted")
 FILE_FIELDS = ("kind", "tenant", "name")
 
@@ -161,6 +162,7 @@ class ScheduleRoutes:
         scope = Scope(tenant=requests.name(tenant, "tenant"))
         document = await requests.json_object(request)
         requests.only(document, ("selector", "note"))
+        note = _noted(document)
         labels = _selected(document.get("selector"))
         answered = await self._reads.ask(
             request, self._services.reader.schedules, scope, labels=labels, limit=SELECTED_MAX
@@ -168,7 +170,6 @@ class ScheduleRoutes:
         if answered.value.cursor is not None:
             detail = f"The selector names more than {SELECTED_MAX} schedules: narrow it by labels."
             raise Problem(422, "too_many", detail)
-        note = {"note": document["note"]} if "note" in document else {}
         key, position = requests.command_id(request), ""
         results = []
         for row in answered.value.rows:
@@ -202,6 +203,17 @@ def outlook(services: ApiServices, row: views.Row, limit: int = NEXT_SHOWN) -> O
         return services.forecast(subject, row["definition"], from_=now, to=now + AHEAD, limit=limit, accepted=True)
     except Refused:
         return None
+
+
+def _noted(document: dict[str, Any]) -> dict[str, str]:
+    """The note for each of many; refused once, before any of them is written."""
+    if "note" not in document:
+        return {}
+    note = document["note"]
+    if not isinstance(note, str) or len(note) > NOTE_CHARACTERS_MAX:
+        message = f"must be a string of at most {NOTE_CHARACTERS_MAX} characters"
+        raise Refused(Fault(pointer="/note", code="note", message=message))
+    return {"note": note}
 
 
 def _selected(selector: Any) -> dict[str, str]:
