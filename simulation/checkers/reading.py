@@ -35,6 +35,7 @@ class Event(NamedTuple):
     subject: str
     data: Data
     record: Committed
+    source: str
 
 
 class Fact(NamedTuple):
@@ -53,6 +54,7 @@ class Written:
 
     at: Place
     parts: list[Data] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)  # of the parts, in bytes
     rows: list[tuple[bytes, bytes | None]] = field(default_factory=list)
     footer: Data | None = None
     footer_at: Place | None = None
@@ -141,7 +143,8 @@ def _event(place: Place, record: Committed, document: Any) -> Event | None:
     type_, id_, data = document.get("type"), document.get("id"), document.get("data")
     if not (isinstance(type_, str) and isinstance(id_, str) and isinstance(data, dict)):
         return None
-    return Event(place, short(type_), id_, str(document.get("subject", "")), data, record)
+    subject, source = str(document.get("subject", "")), str(document.get("source", ""))
+    return Event(place, short(type_), id_, subject, data, record, source)
 
 
 def topics_of_events(evidence: Evidence) -> list[str]:
@@ -196,6 +199,7 @@ def _take(written: Written, place: Place, record: Committed, document: Any) -> b
         written.footer, written.footer_at, written.transaction = document, place, record.transaction
     elif key.startswith(DECISION):
         written.parts.append(document)
+        written.sizes.append(len(record.value or b""))
     else:
         return False
     return True

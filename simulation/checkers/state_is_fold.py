@@ -1,0 +1,143 @@
+"""I4: state is the fold of the log.
+
+The rows of a store at changelog offset o are those that the committed changelog up to o folds to, rows of torn
+transactions left out; its footer is the last one before o. Every wakeup that the store says a key has stands in its
+index, or nobody would ask that key in time. What the group has committed is what the last footer says, and footers
+never go back over their inputs (when all is at rest: before that, a commit may be on its way).
+
+A store that its machine lost or left may have been on its way to a later offset: there a row may be a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from runtime.record import TopicPartition
+from simulation.checkers.reading import DECISION, FOOTER, ROW, Changelog, Data, changelog, changelogs
+from simulation.evidence import Committed, Evidence, StoreContents, Violation
+
+ID = "I4"
+CHECKPOINT, KEYED, AT, ON_EVIDENCE = b"m", b"k", b"w", b"e"
+NEVER = b"\xff" * 8
+SHOWN_MAX = 3  # differing rows that are named: enough to see what they have in common
+
+Rows = dict[bytes, bytes]
+
+
+def observed(evidence: Evidence) -> int:
+    """How many stores were held against their changelog."""
+    return sum(_checkpoint(store) is not None for store in evidence.stores)
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Every store and every position that the log does not explain."""
+    for store in evidence.stores:
+        checkpoint = _checkpoint(store)
+        if checkpoint is not None:
+            yield from _store(evidence, store, checkpoint)
+            yield from _wakeups(store)
+    for log in changelogs(evidence):
+        yield from _positions_go_back(log)
+    if evidence.rested_at is not None:
+        yield from _groups(evidence)
+
+
+def _checkpoint(store: StoreContents) -> Data | None:
+    """Up to where the store has followed; None for one that has not begun."""
+    raw = dict(store.entries).get(CHECKPOINT)
+    return None if raw is None else orjson.loads(raw)
+
+
+def _store(evidence: Evidence, store: StoreContents, checkpoint: Data) -> Iterator[Violation]:
+    name, until = _named(store), checkpoint["changelog_offset"]
+    log = changelog(evidence, (store.role, store.partition))
+    wanted, footer = folded(log, until)
+    found = {key: value for key, value in store.entries if key.startswith(ROW)}
+    differing = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
+    if not store.owned and differing:
+        later = _written_since(evidence, store, until)
+        differing = [key for key in differing if found.get(key) not in later.get(key, ())]
+    if differing:
+        shown = ", ".join(repr(key) for key in differing[:SHOWN_MAX])
+        what = f"{len(differing)} rows are not what the changelog up to {until} folds to: {shown}"
+        yield Violation(invariant=ID, what=what, where=name)
+    if store.owned and checkpoint.get("footer") != footer:
+        stands, should = (None if each is None else each["sequence"] for each in (checkpoint.get("footer"), footer))
+        what = f"its footer is that of transaction {stands}, where {should} is the last before {until}"
+        yield Violation(invariant=ID, what=what, where=name)
+
+
+def folded(log: Changelog, until: int) -> tuple[Rows, Data | None]:
+    """The rows that the transactions before an offset leave behind, and the footer of the last of them."""
+    rows: Rows = {}
+    footer: Data | None = None
+    for written in log.whole:
+        assert written.footer_at is not None
+        if written.footer_at.offset >= until:
+            break
+        footer = written.footer
+        for key, value in written.rows:
+            if value is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = value
+    return rows, footer
+
+
+def _written_since(evidence: Evidence, store: StoreContents, since: int) -> Mapping[bytes, set[bytes | None]]:
+    log = changelog(evidence, (store.role, store.partition))
+    later: dict[bytes, set[bytes | None]] = {}
+    for written in log.whole:
+        if written.footer_at is not None and written.footer_at.offset >= since:
+            for key, value in written.rows:
+                later.setdefault(key, set()).add(value)
+    return later
+
+
+def _wakeups(store: StoreContents) -> Iterator[Violation]:
+    """`k<key>` holds the instants (eight bytes each) under which `w` and `e` entries of the key must stand."""
+    entries = dict(store.entries)
+    for key, value in store.entries:
+        if not key.startswith(KEYED):
+            continue
+        for kind, instant in ((AT, value[:8]), (ON_EVIDENCE, value[8:])):
+            if instant != NEVER and kind + instant + key[1:] not in entries:
+                what = f"the key {key[1:]!r} wants to be asked, and stands in no index"
+                yield Violation(invariant=ID, what=what, where=_named(store))
+
+
+def _positions_go_back(log: Changelog) -> Iterator[Violation]:
+    newest: dict[Any, int] = {}
+    for written in log.whole:
+        assert written.footer is not None
+        for item in written.footer["positions"]:
+            key = (item["topic"], item["partition"], item.get("topic_id"))
+            if item["offset"] < newest.get(key, 0):
+                what = f"the position in {key[0]}-{key[1]} goes from {newest[key]} back to {item['offset']}"
+                yield Violation(invariant=ID, what=what, where=written.footer_at or written.at)
+            newest[key] = item["offset"]
+
+
+def _groups(evidence: Evidence) -> Iterator[Violation]:
+    """References are read by every partition of a role, which all commit them: any of their positions may stand."""
+    for role, committed in sorted(evidence.positions.items()):
+        last: dict[TopicPartition, set[int]] = {}
+        for log in changelogs(evidence, role):
+            for item in log.whole[-1].footer["positions"] if log.whole and log.whole[-1].footer else ():
+                last.setdefault(TopicPartition(item["topic"], item["partition"]), set()).add(item["offset"])
+        for place, offsets in sorted(last.items()):
+            if committed.get(place) not in offsets:
+                what = f"group {role} is at {committed.get(place)}; its last footer says {sorted(offsets)}"
+                yield Violation(invariant=ID, what=what, where=f"{place.topic}-{place.partition}")
+
+
+def framed(record: Committed) -> bool:
+    """Whether a changelog record is a transaction's frame and no row."""
+    return (record.key or b"") == FOOTER or (record.key or b"").startswith(DECISION)
+
+
+def _named(store: StoreContents) -> str:
+    return f"store of {store.role}-{store.partition} on {store.machine}"
