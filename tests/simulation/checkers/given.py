@@ -50,7 +50,7 @@ def event(type_: str, *, id_: str | None = None, subject: str = "acme/s", **data
     full = f"tidewheel.{type_}.v1"
     canonical = orjson.dumps(data, option=orjson.OPT_SORT_KEYS)
     known = hashlib.sha256(b"\0".join((full.encode(), subject.encode(), canonical))).hexdigest()[:32]
-    return {"specversion": "1.0", "type": full, "subject": subject, "id": id_ or known, "data": data}
+    return {"specversion": "1.0", "type": full, "subject": subject, "id": id_ or known, "data": orjson.loads(canonical)}
 
 
 def of_schedule(type_: str, *, id_: str | None = None, **data: Any) -> dict[str, Any]:
@@ -60,17 +60,17 @@ def of_schedule(type_: str, *, id_: str | None = None, **data: Any) -> dict[str,
 
 def created(nominal: str = "12:00:05", **other: Any) -> dict[str, Any]:
     """A run of acme/s, created on time."""
-    said = {
+    said: dict[str, Any] = {
         "run_id": f"s.20260301T{nominal.replace(':', '')}Z", "version": 1, "cause": "schedule",
         "nominal_time": z(nominal), "created_at": z(nominal), "due_at": z(nominal), "shard": 0, "job": JOB,
         "tz_version": "2026a",
     }  # fmt: skip
-    return of_schedule("run.created", **said | other)
+    return of_schedule("run.created", **{**said, **other})
 
 
 def handed_out(run: Mapping[str, Any], offset: int, *, attempt: int = 1, **other: Any) -> dict[str, Any]:
     """The record that gives a run to worker 1."""
-    said = {
+    said: dict[str, Any] = {
         "incarnation": "incarnation-1", "inbox": 0, "shard": 0, "offset": offset, "attempt": attempt,
         "lease": f"default.0.{offset}.key", "may_have_run": attempt > 1, "run": run["data"],
     }  # fmt: skip
@@ -86,7 +86,7 @@ def ended(
     handout: int, outcome: str = "succeeded", *, run: str = RUN, attempt: int = 1, **other: Any
 ) -> dict[str, Any]:
     """An attempt ended."""
-    said = {"run_id": run, "attempt": attempt, "handout": handout, "outcome": outcome, "counted": True}
+    said: dict[str, Any] = {"run_id": run, "attempt": attempt, "handout": handout, "outcome": outcome, "counted": True}
     return of_schedule("attempt.finished", **said | other)
 
 
@@ -97,7 +97,7 @@ def finished(outcome: str = "succeeded", *, run: str = RUN, **other: Any) -> dic
 
 def execution(lease: int = 0, started_at: str = "12:00:05.5", **other: Any) -> Execution:
     """User code of the first run that ran as it should."""
-    said = {
+    said: dict[str, Any] = {
         "run_id": RUN, "tenant": "acme", "attempt": 1, "lease": f"default.0.{lease}.key",
         "incarnation": "incarnation-1", "worker": "worker-1", "started_at": at(started_at),
         "fencing_token": f"1-{lease}", "ended_at": at("12:00:06"), "outcome": "succeeded",
@@ -245,5 +245,11 @@ def store(given: Given, role: str, rows: Mapping[bytes, bytes], **other: Any) ->
         "footer": orjson.loads(changelog[last].value or b""),
     }  # fmt: skip
     entries = {b"m": orjson.dumps(checkpoint)} | {b"r" + key: value for key, value in rows.items()}
-    said = {"role": role, "partition": 0, "machine": "node-1", "entries": tuple(sorted(entries.items())), "owned": True}
+    said: dict[str, Any] = {
+        "role": role,
+        "partition": 0,
+        "machine": "node-1",
+        "entries": tuple(sorted(entries.items())),
+        "owned": True,
+    }
     return StoreContents(**said | other)

@@ -1,0 +1,43 @@
+"""I13: the read model converges."""
+
+from simulation.checkers import projection
+from simulation.evidence import Evidence, Glimpse
+from tests.simulation.checkers.given import told
+
+ROWS = ({"run": "a", "state": "succeeded"}, {"run": "b", "state": "queued"})
+
+
+def found(**fields):
+    return told(projection.check(Evidence(**fields)))
+
+
+def test_rows_in_any_order_are_the_same_rows():
+    evidence = {"read_model": {"runs": ROWS}, "rebuilt": {"runs": ROWS[::-1]}}
+    assert found(**evidence) == []
+    assert projection.observed(Evidence(**evidence)) == 2
+
+
+def test_without_a_read_model_made_anew_nothing_is_compared():
+    assert found(read_model={"runs": ROWS}) == []
+    assert projection.observed(Evidence(read_model={"runs": ROWS})) == 0
+
+
+def test_a_row_that_differs_is_found_on_both_sides():
+    other = ({"run": "a", "state": "succeeded"}, {"run": "b", "state": "running"})
+    assert found(read_model={"runs": ROWS}, rebuilt={"runs": other}) == [
+        'I13 read model, runs: a row is not there when made anew (one of 1): {"run":"b","state":"queued"}',
+        'I13 read model, runs: a row is there only when made anew (one of 1): {"run":"b","state":"running"}',
+    ]
+
+
+def test_a_row_that_is_there_twice_is_found():
+    assert found(read_model={"runs": (*ROWS, ROWS[0])}, rebuilt={"runs": ROWS}) == [
+        'I13 read model, runs: a row is not there when made anew (one of 1): {"run":"a","state":"succeeded"}'
+    ]
+
+
+def test_a_version_that_goes_back_is_found():
+    seen = [("runs", "a", 3), ("runs", "b", 1), ("runs", "a", 3), ("runs", "a", 2)]
+    glimpses = tuple(Glimpse(table=table, key=key, version=version) for table, key, version in seen)
+    assert found(glimpses=glimpses[:3]) == []
+    assert found(glimpses=glimpses) == ["I13 read model, runs: a goes from version 3 back to 2"]
