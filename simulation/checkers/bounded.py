@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from runtime.record import TopicPartition
 from schemas import topics
-from simulation.checkers.reading import DISPATCHER, ROLES, SEQUENCE, changelog, facts
+from simulation.checkers.reading import DISPATCHER, ROLES, changelog, facts, sequence_of
 from simulation.evidence import Evidence, Place, Violation
 
 ID = "I15"
@@ -41,7 +41,7 @@ def _records(evidence: Evidence) -> Iterator[Violation]:
     for place, records in evidence.spans():
         for record in records:
             size = len(record.key or b"") + len(record.value or b"")
-            if size > RECORD_BYTES_MAX and record.header(SEQUENCE) is not None:
+            if size > RECORD_BYTES_MAX and sequence_of(record) is not None:
                 what = f"a record of {size} bytes, of at most {RECORD_BYTES_MAX}"
                 yield Violation(invariant=ID, what=what, where=Place(*place, record.offset))
 

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from schemas import topics
 from simulation.checkers.reading import (
     SCHEDULER,
-    SEQUENCE,
     Changelog,
     Event,
     Fact,
     Written,
     changelogs,
     events,
+    sequence_of,
     topics_of_events,
 )
 from simulation.checkers.state_is_fold import SHOWN_MAX, Rows, folded
@@ -36,7 +36,7 @@ TZ_NAMED = frozenset({"run.created", "occurrence.skipped", "schedule.accepted"})
 
 def observed(evidence: Evidence) -> int:
     """How many transactions were folded, and events identified."""
-    return sum(len(log.written) for log in changelogs(evidence)) + sum(1 for _ in _owners_events(evidence))
+    return sum(len(log.written) for log in changelogs(evidence)) + len(_owners_events(evidence))
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -104,13 +104,17 @@ def _tz_versions(facts: list[Fact]) -> Iterator[Violation]:
             yield Violation(invariant=ID, what=what, where=fact.place)
 
 
-def _owners_events(evidence: Evidence) -> Iterator[Event]:
-    for topic in topics_of_events(evidence):
-        if topic == topics.SCHEDULE_CHANGES:
-            continue
-        for event in events(evidence, topic):
-            if event.record.header(SEQUENCE) is not None and not event.data.get("repeat"):
-                yield event
+def _owners_events(evidence: Evidence) -> list[Event]:
+    everything = (
+        event
+        for topic in topics_of_events(evidence)
+        if topic != topics.SCHEDULE_CHANGES
+        for event in events(evidence, topic)
+    )
+    return evidence.once(
+        "events of owners",
+        lambda: [e for e in everything if sequence_of(e.record) is not None and not e.data.get("repeat")],
+    )
 
 
 def _identified(event: Event) -> Iterator[Violation]:

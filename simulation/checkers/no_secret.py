@@ -6,45 +6,55 @@ disk, in no read model, no answer and no text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import orjson
 
-from simulation.evidence import Evidence, Place, Violation
+from simulation.evidence import Committed, Evidence, Place, Violation
 
 ID = "I17"
 
 
 def observed(evidence: Evidence) -> int:
-    """How many places were looked through; 0 where no secret was used."""
-    return sum(1 for _ in _places(evidence)) if evidence.canaries else 0
+    """How many records and other things were looked through; 0 where no secret was used."""
+    if not evidence.canaries:
+        return 0
+    records = sum(len(there) for everything in (evidence.records, evidence.aborted) for there in everything.values())
+    return records + sum(1 for _ in _elsewhere(evidence))
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
     """Every place where a secret stands; the secret itself is not repeated."""
-    canaries = [canary.encode() for canary in evidence.canaries]
-    if not canaries:
-        return
-    for where, parts in _places(evidence):
-        for number, canary in enumerate(canaries, 1):
-            if any(canary in part for part in parts):
-                yield Violation(invariant=ID, what=f"holds secret {number}", where=where)
+    for number, canary in enumerate(evidence.canaries, 1):
+        for where in _holding(evidence, canary.encode()):
+            yield Violation(invariant=ID, what=f"holds secret {number}", where=where)
 
 
-def _places(evidence: Evidence) -> Iterator[tuple[Place | str, list[bytes]]]:
-    for records in (evidence.records, evidence.aborted):
-        for place, there in records.items():
-            for record in there:
-                headers = [value for _, value in record.headers]
-                yield Place(*place, record.offset), [record.key or b"", record.value or b"", *headers]
+def _holding(evidence: Evidence, secret: bytes) -> Iterator[Place | str]:
+    for everything in (evidence.records, evidence.aborted):
+        for place, records in everything.items():
+            if secret in _all_of(records):
+                yield from (Place(*place, record.offset) for record in records if secret in _all_of((record,)))
+    yield from (where for where, raw in _elsewhere(evidence) if secret in raw)
+
+
+def _all_of(records: Iterable[Committed]) -> bytes:
+    """Everything that stands in some records."""
+    parts = [part for record in records for part in (record.key, record.value, *_of_headers(record)) if part]
+    return b"\n".join(parts)
+
+
+def _of_headers(record: Committed) -> list[bytes]:
+    return [value for _, value in record.headers]
+
+
+def _elsewhere(evidence: Evidence) -> Iterator[tuple[str, bytes]]:
     for store in evidence.stores:
-        yield (
-            f"store of {store.role}-{store.partition} on {store.machine}",
-            [raw for item in store.entries for raw in item],
-        )
+        name = f"store of {store.role}-{store.partition} on {store.machine}"
+        yield name, b"\n".join(raw for item in store.entries for raw in item)
     for call in evidence.history:
-        yield f"call {call.number}, {call.kind}", [orjson.dumps(call.answer, default=str)]
+        yield f"call {call.number}, {call.kind}", orjson.dumps(call.answer, default=str)
     for table, rows in evidence.read_model.items():
-        yield f"read model, {table}", [orjson.dumps(dict(row), default=str) for row in rows]
+        yield f"read model, {table}", b"\n".join(orjson.dumps(dict(row), default=str) for row in rows)
     for name, text in evidence.texts.items():
-        yield name, [text.encode()]
+        yield name, text.encode()

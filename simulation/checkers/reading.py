@@ -226,12 +226,14 @@ class Sequence(NamedTuple):
 
 def sequence_of(record: Committed) -> Sequence | None:
     """The transaction that a record says it belongs to; None for what was written outside of one."""
-    text = record.header(SEQUENCE) if record.headers else None
-    return None if text is None else _sequence(text)
+    for name, value in record.headers:
+        if name == SEQUENCE:
+            return _sequence(value)
+    return None
 
 
 @lru_cache(maxsize=65_536)  # the transactions of a simulated hour
-def _sequence(text: str) -> Sequence | None:
-    role, _, rest = text.partition("-")
+def _sequence(text: bytes) -> Sequence | None:
+    role, _, rest = text.decode("utf-8", "replace").partition("-")
     partition, _, number = rest.partition("-")
     return Sequence(role, int(partition), int(number)) if partition.isdigit() and number.isdigit() else None

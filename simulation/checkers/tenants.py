@@ -49,23 +49,21 @@ def _others(tenant: str, raw: bytes) -> list[str]:
     return sorted({found.decode() for found in _FIND.findall(raw)} - {tenant})
 
 
-def _of_tenants(evidence: Evidence) -> Iterator[tuple[Event, str]]:
-    for topic in topics_of_events(evidence):
-        for event in events(evidence, topic):
-            tenant = _tenant_of(event.data)
-            if tenant is not None:
-                yield event, tenant
+def _of_tenants(evidence: Evidence) -> list[tuple[Event, str]]:
+    everything = (event for topic in topics_of_events(evidence) for event in events(evidence, topic))
+    return evidence.once(
+        "events of tenants",
+        lambda: [(event, tenant) for event in everything if (tenant := _tenant_of(event.data)) is not None],
+    )
 
 
 def _tenant_of(data: Data) -> str | None:
     """Whose it is; `_` stands for none."""
-    run = data.get("run")
-    body = data.get("body")
-    for holder in (data, run if isinstance(run, dict) else {}, body if isinstance(body, dict) else {}):
-        tenant = holder.get("tenant")
-        if isinstance(tenant, str):
-            return None if tenant == "_" else tenant
-    return None
+    tenant = data.get("tenant")
+    if tenant is None:
+        holder = data.get("run") or data.get("body")
+        tenant = holder.get("tenant") if isinstance(holder, dict) else None
+    return tenant if isinstance(tenant, str) and tenant != "_" else None
 
 
 def _told(evidence: Evidence) -> Iterator[tuple[str, bytes, str]]:
