@@ -21,7 +21,7 @@ from runtime.logs.producing import Commit
 from runtime.record import Outgoing, TopicPartition
 from schemas.topics import TopicSpec
 from simulation.kafka.broker import MILLISECOND
-from simulation.kafka.client import PASSING, Host, error
+from simulation.kafka.client import MOVED_SECONDS, PASSING, Host, error
 from simulation.kafka.fetcher import SimulatedReader
 from simulation.kafka.member import SimulatedMember
 from simulation.kafka.network import Network
@@ -127,7 +127,7 @@ class SimulatedKafka:
         self._state.readers.add(reader)
         return reader
 
-    def open_producer(self, transactional_id: str, *, group: str) -> Any:
+    def open_producer(self, transactional_id: str, *, group: str) -> Producing:
         """See `Log.open_producer`."""
         self._check_open()
         without = packed(Membership(self._settings.named(group)))
@@ -243,12 +243,24 @@ class Topics:
         """The answer, asking again for some seconds while something is moving."""
         deadline = self._host.loop.seconds + ANSWER_SECONDS
         while True:
-            answer = self._host.ask(self._connection, request, ANSWER_SECONDS)
+            answer = self._answer(request)
             if answer.code is Code.NONE:
                 return answer.value
             if answer.code not in PASSING or self._host.loop.seconds > deadline:
                 raise translated(error(answer.code), f"asking for {what}")
             self._host.loop.sleep(MOVING_PAUSE)
+
+    def _answer(self, request: Any) -> Answer:
+        """What the brokers say within the time of one question; a client whose brokers are away waits for them."""
+        deadline = self._host.loop.seconds + ANSWER_SECONDS
+        while True:
+            left = deadline - self._host.loop.seconds
+            if left <= 0:
+                return Answer(Code.TIMED_OUT)
+            answer: Answer = self._host.ask(self._connection, request, left)
+            if answer.code is not Code.TRANSPORT:
+                return answer
+            self._host.loop.sleep(MOVED_SECONDS)
 
     def _ask_again(self, name: str, before: Described | None) -> Described:
         try:
@@ -270,7 +282,7 @@ class Topics:
         return found
 
     def _described(self, name: str) -> Described | None:
-        answer: Answer = self._host.ask(self._connection, Describe(name), ANSWER_SECONDS)
+        answer = self._answer(Describe(name))
         if answer.code is Code.UNKNOWN_TOPIC_OR_PART:
             return None
         if answer.code is not Code.NONE:

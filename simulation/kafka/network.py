@@ -32,7 +32,7 @@ class Fates:
     lost: float = 0.0  # the request never arrives
     answer_lost: float = 0.0  # it is done, and nobody hears of it
     late: float = 0.0  # it arrives after `late_seconds`
-    repeated: float = 0.0  # it arrives, and once more after `late_seconds`
+    repeated: float = 0.0  # it arrives twice, the second time after `late_seconds`; no network does so unnoticed
 
 
 CALM = Fates()
@@ -239,7 +239,7 @@ def _drawn(fates: Fates, chance: Random) -> Way:
     draw = chance.random()
     for share, way in (
         (fates.lost, Way(arrives=False)), (fates.answer_lost, Way(answered=False)),
-        (fates.late, Way(late=True)), (fates.repeated, Way(again=True)),
+        (fates.late, Way(late=True)), (fates.repeated, Way(answered=False, again=True)),
     ):  # fmt: skip
         if draw < share:
             return way
