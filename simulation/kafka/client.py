@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
+from runtime.logs.kafka.claim import GENERATION, MAGIC, generation
 from runtime.record import TopicPartition
 from simulation.kafka.network import Network
-from simulation.kafka.protocol import Answer, Code
+from simulation.kafka.protocol import Answer, Code, Membership
 from simulation.loop import Killed, Loop, Machine, Signal
 
 # Said by coordinators and leaders on the move: the client asks again.
@@ -113,3 +115,16 @@ class Message:
 
     def error(self) -> KafkaError | None:
         return self._error
+
+
+def packed(membership: Membership) -> bytes:
+    """A membership as the client hands it out."""
+    number = membership.generation.to_bytes(4, sys.byteorder, signed=True)
+    rest = f"{membership.group}\0{membership.member}\0{membership.instance}"
+    return MAGIC + number + rest.encode()
+
+
+def unpacked(metadata: bytes) -> Membership:
+    """A membership that was handed out."""
+    group, member, instance = metadata[GENERATION.stop :].decode().split("\0")
+    return Membership(group, generation(metadata), member, instance)

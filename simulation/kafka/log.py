@@ -21,11 +21,11 @@ from runtime.logs.producing import Commit
 from runtime.record import Outgoing, TopicPartition
 from schemas.topics import TopicSpec
 from simulation.kafka.broker import MILLISECOND
-from simulation.kafka.client import MOVED_SECONDS, PASSING, Host, error
+from simulation.kafka.client import MOVED_SECONDS, PASSING, Host, error, packed
 from simulation.kafka.fetcher import SimulatedReader
 from simulation.kafka.member import SimulatedMember
 from simulation.kafka.network import Network
-from simulation.kafka.producer import SimulatedProducer, packed
+from simulation.kafka.producer import SimulatedProducer
 from simulation.kafka.protocol import (
     Answer,
     Code,

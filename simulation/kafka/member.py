@@ -14,9 +14,8 @@ from runtime.log import Fenced
 from runtime.logs.kafka.claim import Claim
 from runtime.logs.kafka.membership import KafkaMember
 from runtime.record import TopicPartition
-from simulation.kafka.client import MOVED_SECONDS, Host, Message, error
+from simulation.kafka.client import MOVED_SECONDS, Host, Message, error, packed
 from simulation.kafka.groups import NOTHING
-from simulation.kafka.producer import packed
 from simulation.kafka.protocol import Answer, Code, Heartbeat, Joined, JoinGroup, Membership, SyncGroup
 from simulation.loop import Signal
 

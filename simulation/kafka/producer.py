@@ -7,15 +7,13 @@ is repeated on a new connection until its time is up, the end of a transaction t
 from __future__ import annotations
 
 import json
-import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, NoReturn
 
-from runtime.logs.kafka.claim import GENERATION, MAGIC, generation
 from runtime.record import Outgoing, TopicPartition
-from simulation.kafka.client import PASSING, Host, Message, backoff, error, failure
+from simulation.kafka.client import PASSING, Host, Message, backoff, error, failure, unpacked
 from simulation.kafka.partition import Written
 from simulation.kafka.protocol import (
     NOBODY,
@@ -27,7 +25,6 @@ from simulation.kafka.protocol import (
     CommitOffsets,
     EndTransaction,
     InitProducerId,
-    Membership,
     Produce,
 )
 from simulation.loop import Signal
@@ -518,19 +515,6 @@ class SimulatedProducer:
             self._changed.wait(left)
             self._give_up_old()
         return False
-
-
-def packed(membership: Membership) -> bytes:
-    """A membership as the client hands it out."""
-    number = membership.generation.to_bytes(4, sys.byteorder, signed=True)
-    rest = f"{membership.group}\0{membership.member}\0{membership.instance}"
-    return MAGIC + number + rest.encode()
-
-
-def unpacked(metadata: bytes) -> Membership:
-    """A membership that was handed out."""
-    group, member, instance = metadata[GENERATION.stop :].decode().split("\0")
-    return Membership(group, generation(metadata), member, instance)
 
 
 def _name(code: Code) -> str:

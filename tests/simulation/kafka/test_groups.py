@@ -158,7 +158,7 @@ def test_who_does_not_poll_for_a_minute_is_no_member_any_more(world):
     first = Process(world, "a")
     first.has(0, 1, 2)
     world.loop.run(1.0)
-    first.on_revoke = lambda _partition: world.loop.sleep(100.0)
+    first.on_revoke = lambda _partition: world.pause(100.0)
     second = Process(world, "b")
     second.has(0, 1, 2)
     first.becomes(lambda: len(first.owned) + len(second.owned) == 3 and bool(first.owned), within=300.0)
@@ -236,7 +236,7 @@ def test_a_zombie_whose_generation_nobody_checks_commits(world):
 
     def body():
         write(log.open_producer("zombie", group="owners"), *to(O0, "too late"), positions={E2: 9})
-        world.loop.sleep(0.1)
+        world.pause(0.1)
         return log.committed("owners", [E2])
 
     assert world.run(body) == {E2: 9}
@@ -274,7 +274,7 @@ def test_positions_can_be_forgotten(world):
     def body():
         log = world.log()
         write(log.open_producer("writer", group="group"), positions={E0: 4})
-        world.loop.sleep(0.1)
+        world.pause(0.1)
         before = log.committed("group", [E0])
         world.broker.forget_positions("tidewheel.group")
         return before, log.committed("group", [E0])

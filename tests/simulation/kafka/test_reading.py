@@ -62,7 +62,7 @@ def test_a_record_is_there_a_few_milliseconds_after_its_commit(world):
     def body():
         producer = world.log().open_producer("writer", group="group")
         for number in range(10):
-            world.loop.sleep(1.0)
+            world.pause(1.0)
             write(producer, *to(E0, str(number)))
             written.append(world.loop.seconds)
 
@@ -110,11 +110,11 @@ def test_a_topic_that_was_created_again_begins_anew_under_another_id(world):
         identity = log.topic_id("events")
         reader = log.open_reader({E0: 3})
         world.broker.delete("events")
-        world.loop.sleep(0.05)
+        world.pause(0.05)
         world.log("b").create({EVENTS: 3})
         with pytest.raises(LogError):
             polled(reader, 5.0)
-        world.loop.sleep(11.0)  # for so long a log believes what it knows
+        world.pause(11.0)  # for so long a log believes what it knows
         assert log.topic_id("events") != identity
         return log.append(to(E0, "d")).offsets
 
@@ -127,7 +127,7 @@ def test_a_topic_that_is_given_partitions_has_them_for_everybody_soon(world):
         assert log.partitions("events") == 3
         world.broker.add_partition("events")
         assert log.partitions("events") == 3
-        world.loop.sleep(11.0)
+        world.pause(11.0)
         return log.partitions("events")
 
     assert world.run(body) == 4
@@ -263,7 +263,7 @@ def test_a_late_answer_to_a_fetch_is_void_when_the_reader_was_sent_elsewhere(wor
         log.append(to(E0, "a", "b", "c"))
         world.network.next("Fetch", Fate.LOSE_ANSWER)
         reader = log.open_reader({E0: 0})
-        world.loop.sleep(0.1)
+        world.pause(0.1)
         reader.assign({E0: 2})
         return texts(drain(reader, {E0: 3}))
 

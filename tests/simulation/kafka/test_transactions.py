@@ -40,7 +40,7 @@ def test_a_late_commit_ends_the_next_transaction_half_done_when_nobody_doubts(wo
     def body():
         producer = opened(world, doubts=lambda _seen: "")
         commit_late_into_the_next(world, producer)
-        world.loop.sleep(0.1)
+        world.pause(0.1)
         producer.send(to(E0, "B2"))
         with pytest.raises(LogError):
             producer.abort()
@@ -54,7 +54,7 @@ def test_the_rest_of_a_torn_transaction_is_refused_where_it_had_begun(world):
     def body():
         producer = opened(world, doubts=lambda _seen: "")
         commit_late_into_the_next(world, producer)
-        world.loop.sleep(0.1)
+        world.pause(0.1)
         producer.send(to(E0, "B2"))
         with pytest.raises(LogError, match="INVALID_TXN_STATE"):
             producer.commit({E0: 3})
@@ -67,7 +67,7 @@ def test_the_rest_of_a_torn_transaction_goes_through_where_it_had_not_begun_and_
     def body():
         producer = opened(world, doubts=lambda _seen: "")
         commit_late_into_the_next(world, producer)
-        world.loop.sleep(0.1)
+        world.pause(0.1)
         producer.send(to(E1, "B2"))
         assert producer.commit({E0: 3}).offsets
 
@@ -105,7 +105,7 @@ def test_a_late_abort_takes_half_of_the_next_transaction_when_nobody_doubts(worl
         producer.send(to(E0, "B1"))
         producer.flush()
         world.network.release(held)
-        world.loop.sleep(0.1)
+        world.pause(0.1)
         producer.send(to(E1, "B2"))
         producer.commit({E0: 2})
 
@@ -144,7 +144,7 @@ def test_a_commit_whose_answer_is_lost_is_repeated_and_doubted(world):
         world.network.next("EndTransaction", Fate.LOSE_ANSWER)
         write(producer, *to(E0, "A"), positions={E0: 3})
         write(producer, *to(E0, "B"))
-        world.loop.sleep(0.1)
+        world.pause(0.1)
         return world.log().committed("group", [E0])
 
     assert world.run(body) == {E0: 3}
@@ -205,7 +205,7 @@ def test_a_zombie_that_thaws_in_mid_transaction_is_fenced_by_its_successor(world
         producer.send(to(E0, "too late"))
         producer.flush()
         world.loop.freeze(world.machine("a"))
-        world.loop.sleep(0.0)
+        world.pause(0.0)
         with pytest.raises(Fenced):
             producer.commit({E0: 9})
         outcome.append("fenced")
@@ -246,7 +246,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(wo
         producer.begin()
         producer.send(to(E0, "slow"))
         producer.flush()
-        world.loop.sleep(5.0)  # the transaction's time is 4.5 s
+        world.pause(5.0)  # the transaction's time is 4.5 s
         with pytest.raises(Fenced):
             producer.commit({E0: 1})
         producer.close()
@@ -262,7 +262,7 @@ def test_a_dead_process_reaches_nobody_and_its_transaction_ends_when_its_time_is
         producer.begin()
         producer.send(to(E0, "unseen"))
         producer.flush()
-        world.loop.sleep(60.0)
+        world.pause(60.0)
 
     task = world.task(victim)
     world.loop.run(0.5)
@@ -393,7 +393,7 @@ def test_a_transactional_id_that_was_forgotten_is_an_error_and_is_taken_anew(wor
     def body():
         producer = opened(world)
         write(producer, *to(E0, "a"))
-        world.loop.sleep(100.0)
+        world.pause(100.0)
         world.broker.transactions.expire(60.0)
         with pytest.raises(LogError):
             write(producer, *to(E0, "b"), positions={E0: 1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -40,6 +41,7 @@ class World:
 
     def __init__(self, seed: int = 1, faults: NetworkFaults = NetworkFaults()) -> None:  # noqa: B008 -- frozen
         self.loop = Loop(Random(seed))
+        self.pause = self.loop.sleep  # of virtual time; in a task
         self.clock = Wall(self.loop)
         self.broker = Broker(self.loop, Random(seed + 1), self.clock.now)
         self.network = Network(self.loop, self.broker, str(seed), faults)
@@ -58,7 +60,7 @@ class World:
         )  # fmt: skip
 
     def task(self, body: Callable[[], object], machine: str = "a") -> Task:
-        return self.loop.spawn("test", lambda: body() and None, self.machine(machine))
+        return self.loop.spawn("test", partial(_only, body), self.machine(machine))
 
     def run(self, body: Callable[[], Any], machine: str = "a", *, within: float = 600.0) -> Any:
         """Do it in a task; its value, or its error."""
@@ -85,6 +87,10 @@ class World:
 
         found: list[str] = self.run(body, "reader")
         return found
+
+
+def _only(body: Callable[[], object]) -> None:
+    body()
 
 
 class Process:
