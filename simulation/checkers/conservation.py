@@ -8,17 +8,20 @@ well. Outcomes are I7's, records that are no events I11's.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
-from node.audit.evidence import gather
+from node.audit.evidence import FOOTER_KEY, gather
 from node.audit.judgement import judge
 from node.audit.report import Report
 from node.audit.source import Entry, Unreadable
 from runtime.record import TopicPartition
-from simulation.checkers.reading import NoJson, documents
+from schemas import topics
+from simulation.checkers.reading import SCHEDULER, NoJson, changelog, documents
 from simulation.evidence import Evidence, Violation
 
 ID = "I2"
 KINDS = ("missing", "duplicated", "unexpected", "undelivered")
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)  # nobody asks when a footer was appended
 OFFENDERS_MAX = 100  # of a kind: a run that lost more than these has one fault, not many
 
 
@@ -61,6 +64,9 @@ class EvidenceSource:
 
     def entries(self, topic: str, partition: int, start: int) -> Iterator[Entry]:
         """See `AuditSource.entries`."""
+        if topic == topics.changelog_topic(SCHEDULER):
+            yield from self._footers(partition, start)
+            return
         place = TopicPartition(topic, partition)
         for record, document in zip(self._evidence.records[place], documents(self._evidence, place), strict=True):
             if record.offset >= start:
@@ -68,3 +74,9 @@ class EvidenceSource:
                     offset=record.offset, key=(record.key or b"").decode("utf-8", "replace"),
                     value=Unreadable if document is NoJson else document, appended_at=record.appended_at,
                 )  # fmt: skip
+
+    def _footers(self, partition: int, start: int) -> Iterator[Entry]:
+        """All that an audit looks for in a changelog."""
+        for written in changelog(self._evidence, (SCHEDULER, partition)).whole:
+            if written.footer_at is not None and written.footer_at.offset >= start:
+                yield Entry(offset=written.footer_at.offset, key=FOOTER_KEY, value=written.footer, appended_at=LONG_AGO)

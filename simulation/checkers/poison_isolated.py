@@ -17,7 +17,7 @@ from simulation.evidence import POISON, Committed, Evidence, Place, Violation
 ID = "I11"
 ORIGIN = "tw-origin"
 # Deleting a key is a tombstone there, and no bad record.
-COMPACTED = frozenset({topics.CATALOG})
+COMPACTED = frozenset({topics.CATALOG, topics.OPERATIONS})
 
 
 def observed(evidence: Evidence) -> int:

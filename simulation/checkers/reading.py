@@ -175,24 +175,25 @@ def _changelog(evidence: Evidence, role: str, number: int) -> Changelog:
     found = Changelog(role, number)
     where = TopicPartition(topics.changelog_topic(role), number)
     current: Written | None = None
-    for record, document in zip(evidence.records[where], documents(evidence, where), strict=True):
+    for record in evidence.records[where]:
         place = Place(*where, record.offset)
         if current is None or (record.key or b"").startswith(DECISION + b"0000"):
             current = Written(place)
             found.written.append(current)
-        if not _take(current, place, record, document):
+        if not _take(current, place, record):
             found.odd.append(place)
         if current.footer is not None:
             current = None
     return found
 
 
-def _take(written: Written, place: Place, record: Committed, document: Any) -> bool:
+def _take(written: Written, place: Place, record: Committed) -> bool:
     """Add a record to its transaction; whether it fits."""
     key = record.key or b""
     if key.startswith(ROW):
         written.rows.append((key, record.value))
         return True
+    document = _parsed(record.value)
     if not isinstance(document, dict):
         return False
     if key == FOOTER:

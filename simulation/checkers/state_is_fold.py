@@ -1,9 +1,11 @@
 """I4: state is the fold of the log.
 
 The rows of a store at changelog offset o are those that the committed changelog up to o folds to, rows of torn
-transactions left out; its footer is the last one before o. Every wakeup that the store says a key has stands in its
-index, or nobody would ask that key in time. What the group has committed is what the last footer says, and footers
-never go back over their inputs (when all is at rest: before that, a commit may be on its way).
+transactions left out; its footer is the last one before o. The digest in each footer (where there is one: the sum, in
+128 bits, of BLAKE2b over each row's key, value and length of key) is that of the rows up to there. Every wakeup that
+the store says a key has stands in its index, or nobody would ask that key in time. What the group has committed is what
+the last footer says, and footers never go back over their inputs (when all is at rest: before that, a commit may be on
+its way).
 
 A store that its machine lost or left may have been on its way to a later offset: there a row may be a later one.
 """
@@ -11,25 +13,30 @@ A store that its machine lost or left may have been on its way to a later offset
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import orjson
 
 from runtime.record import TopicPartition
-from simulation.checkers.reading import DECISION, FOOTER, ROW, Changelog, Data, changelog, changelogs
-from simulation.evidence import Committed, Evidence, StoreContents, Violation
+from simulation.checkers.reading import ROW, Changelog, Data, changelog, changelogs
+from simulation.evidence import Evidence, StoreContents, Violation
 
 ID = "I4"
 CHECKPOINT, KEYED, AT, ON_EVIDENCE = b"m", b"k", b"w", b"e"
 NEVER = b"\xff" * 8
+DIGESTS = 1 << 128
 SHOWN_MAX = 3  # differing rows that are named: enough to see what they have in common
 
 Rows = dict[bytes, bytes]
 
 
 def observed(evidence: Evidence) -> int:
-    """How many stores were held against their changelog."""
-    return sum(_checkpoint(store) is not None for store in evidence.stores)
+    """How many stores and digests were held against their changelog."""
+    digests = sum(
+        bool(written.footer and written.footer.get("digest")) for log in changelogs(evidence) for written in log.whole
+    )
+    return digests + sum(_checkpoint(store) is not None for store in evidence.stores)
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -40,6 +47,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             yield from _store(evidence, store, checkpoint)
             yield from _wakeups(store)
     for log in changelogs(evidence):
+        yield from _digests(log)
         yield from _positions_go_back(log)
     if evidence.rested_at is not None:
         yield from _groups(evidence)
@@ -109,6 +117,26 @@ def _wakeups(store: StoreContents) -> Iterator[Violation]:
                 yield Violation(invariant=ID, what=what, where=_named(store))
 
 
+def _digests(log: Changelog) -> Iterator[Violation]:
+    hashes: dict[bytes, int] = {}
+    digest = 0
+    for written in log.whole:
+        for key, value in written.rows:
+            hashed = 0 if value is None else _hash(key, value)
+            digest += hashed - hashes.get(key, 0)
+            hashes[key] = hashed
+        assert written.footer is not None
+        said = written.footer.get("digest")
+        if said and int(said, 16) != digest % DIGESTS:
+            what = f"transaction {written.footer['sequence']} says that it leaves other rows than the log folds to"
+            yield Violation(invariant=ID, what=what, where=written.footer_at or written.at)
+            return  # Every later one says so, too.
+
+
+def _hash(key: bytes, value: bytes) -> int:
+    return int.from_bytes(blake2b(key + value + len(key).to_bytes(2, "big"), digest_size=16).digest(), "big")
+
+
 def _positions_go_back(log: Changelog) -> Iterator[Violation]:
     newest: dict[Any, int] = {}
     for written in log.whole:
@@ -132,11 +160,6 @@ def _groups(evidence: Evidence) -> Iterator[Violation]:
             if committed.get(place) not in offsets:
                 what = f"group {role} is at {committed.get(place)}; its last footer says {sorted(offsets)}"
                 yield Violation(invariant=ID, what=what, where=f"{place.topic}-{place.partition}")
-
-
-def framed(record: Committed) -> bool:
-    """Whether a changelog record is a transaction's frame and no row."""
-    return (record.key or b"") == FOOTER or (record.key or b"").startswith(DECISION)
 
 
 def _named(store: StoreContents) -> str:

@@ -72,6 +72,22 @@ def test_a_footer_that_is_not_the_last_one_is_found():
     ]
 
 
+def test_a_digest_of_other_rows_is_found_where_it_is_first_said():
+    given = calm()
+    # of one row, b"r\0\3s/as" with the value b"2"
+    right, wrong = "5fcd8b150a4e9263fa5d3df11c905cbd", "00000000000000000000000000000000"
+    given.transaction("scheduler", "12:00:15", digest=right)
+    assert found(given) == []
+    assert state_is_fold.observed(rested(given)) == 3
+    given.transaction("scheduler", "12:00:16", (), (), {STATE: None}, digest=wrong)
+    assert found(given) == []
+    for now in ("12:00:17", "12:00:18"):
+        given.transaction("scheduler", now, (), (), {STATE: b"3"}, digest=right)
+    assert found(given) == [
+        "I4 scheduler-changelog-0@14: transaction 7 says that it leaves other rows than the log folds to"
+    ]
+
+
 def test_a_wakeup_that_stands_in_no_index_is_found():
     given = calm()
     whole = store(given, "scheduler", {STATE: b"2"})
