@@ -325,8 +325,9 @@ def _unknown(cls: type[Model], data: Any, pointer: str) -> Iterator[Fault]:
             yield refusals.unknown_field(str(key), known, pointer)
         elif (below := _BELOW.get((cls, key))) is not None:
             yield from _unknown(below, value, f"{pointer}/{key}")
-        elif key == "target" and isinstance(value, Mapping) and value.get("type") in _TARGETS:
-            yield from _unknown(_TARGETS[value["type"]], value, f"{pointer}/{key}")
+        elif key == "target" and isinstance(value, Mapping) and isinstance(kind := value.get("type"), str):
+            if kind in _TARGETS:  # What is no text cannot be looked up: a list has no hash.
+                yield from _unknown(_TARGETS[kind], value, f"{pointer}/{key}")
 
 
 _BELOW: Mapping[tuple[type[Model], str], type[Model]] = {
