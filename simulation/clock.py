@@ -1,8 +1,12 @@
-"""Time that moves only when it is told to."""
+"""Time that moves only when it is told to, and clocks of simulated machines."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simulation.loop import Loop
 
 
 class ManualClock:
@@ -33,3 +37,22 @@ class ManualClock:
     def set_wall(self, instant: datetime) -> None:
         """Let the wall clock jump."""
         self._wall = instant
+
+
+class MachineClock:
+    """The clocks of a machine in a simulation: the wall is off by `skew_seconds`, the time since boot is virtual."""
+
+    def __init__(self, loop: Loop, began_at: datetime, skew_seconds: float = 0.0) -> None:
+        self._loop = loop
+        self._began_at = began_at
+        self._began_ms = round(began_at.timestamp() * 1000)
+        self.skew_seconds = skew_seconds
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        milliseconds = self._began_ms + int((self._loop.seconds + self.skew_seconds) * 1000)
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+    def since_boot(self) -> float:
+        """See `Clock.since_boot`."""
+        return self._loop.seconds + 1000.0

@@ -106,12 +106,17 @@ class Loop:
             self.later(0.0, do)
 
     def kill(self, machine: Machine) -> None:
-        """End a process at once; also from one of its own tasks, which then ends at its next wait."""
+        """End a process at once; from a task, also one of its own, its tasks end as soon as that gives its turn."""
         machine.alive = False
         machine.held_back = []
+        if self._running is None:
+            self._end_all(machine)
+        else:  # Who ended now would give its turn to the loop, and never to the one that runs.
+            self.later(0.0, lambda: self._end_all(machine))
+
+    def _end_all(self, machine: Machine) -> None:
         for task in list(machine.tasks):
-            if task is not self._running:
-                self._end(task)
+            self._end(task)
 
     # --- from within a task ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,156 @@
+"""What a seed draws: sizes, limits, and a random few of the faults at random rates.
+
+Few faults at a time find more than all of them always: each seed has another mixture (swarm testing), some of it calm
+enough that much is done, some of it so rough that little is. Options print as one line and are read back from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from random import Random
+
+import orjson
+
+# name in the catalogue → (what happens, at most so many times an hour)
+FAULTS: Mapping[str, tuple[str, float]] = {
+    "A1": ("an owner dies after it has read a batch, before it begins a transaction", 6),
+    "A2": ("an owner dies when it has begun a transaction and sent nothing", 6),
+    "A3": ("an owner dies when it has sent some of a transaction's records", 6),
+    "A4": ("an owner dies when all is sent, before positions and commit", 6),
+    "A5": ("an owner dies while its commit is on the way", 6),
+    "A6": ("an owner dies when its commit may have been made and nobody has told it", 6),
+    "A7": ("an owner dies when its commit was acknowledged, before its store has it", 6),
+    "A8": ("an owner dies while its store takes the batch: all of it is there, or nothing", 6),
+    "A9": ("an owner dies when its store has the batch, before it reads on", 6),
+    "A10": ("an owner dies while it restores a partition", 6),
+    "A11": ("an owner is asked to stop and killed before it has", 6),
+    "A12": ("an owner dies while it gives up a transaction", 6),
+    "A13": ("an API node dies when a command stands in the log, before it has told", 6),
+    "A14": ("a projector dies between its rows and its positions in the group", 6),
+    "A15": ("a worker dies when its task has ended, before it says so", 10),
+    "A16": ("a worker dies when it has said so, before it is answered", 10),
+    "B1": ("an owner stands still for longer than its session, and goes on in the middle of a transaction", 6),
+    "B2": ("a former owner opens a partition after the rightful one has", 6),
+    "B5": ("processes join and leave one after another for minutes", 2),
+    "B7": ("two processes have one name", 2),
+    "B10": ("the roles shrink to one process and grow again", 3),
+    "C1": ("a commit is held up in the network, repeated, and arrives once more in a later transaction", 10),
+    "C2": ("an abort is held up in the network and arrives in a later transaction", 10),
+    "C3": ("records are held up in the network and arrive after their transaction has ended", 10),
+    "C4": ("answers of the broker get lost", 10),
+    "C5": ("the coordinators of groups and transactions move to another broker", 8),
+    "C6": ("a transaction is open for longer than the broker allows", 6),
+    "C8": ("a broker is away for some seconds", 8),
+    "C9": ("all brokers are away for a minute or more", 2),
+    "D1": ("a disk is empty after a restart", 6),
+    "D2": ("a bit of a store flips", 6),
+    "D3": ("a store says that it is ahead of its changelog", 4),
+    "D4": ("a store is put back to what it was some time ago", 6),
+    "D8": ("a disk is full for a while", 4),
+    "E4": ("a group's positions are forgotten", 4),
+    "F1": ("records that cannot be read are published", 20),
+    "F2": ("records that are too large are published", 6),
+    "F3": ("changes are published twice", 20),
+    "F4": ("changes are published in the wrong order, stale ones too", 20),
+    "F5": ("records of a type that nobody knows are published", 10),
+    "F8": ("records stand where they do not belong: another tenant's subject, another partition", 10),
+    "G1": ("a wall clock jumps by minutes or years, and is set right later", 4),
+    "G2": ("a wall clock is set by some hundred milliseconds", 20),
+    "G3": ("wall clocks differ by seconds", 0),
+    "G9": ("a machine sleeps for minutes", 3),
+    "H1": ("a worker cannot reach anybody for longer than its leases", 6),
+    "H3": ("reports come late, twice and in another order", 30),
+    "H7": ("some runs kill whatever worker takes them", 0),
+    "H8": ("workers are killed and come back", 20),
+    "H9": ("the clocks of workers are wrong by up to an hour", 0),
+    "H10": ("reports are forged or repeated: of a wrong run, lease key or tenant", 20),
+    "H11": ("all workers are away for minutes", 2),
+    "J2": ("two projectors follow the same partitions", 3),
+    "K1": ("a process is killed at any time", 12),
+    "K4": ("a process is slow: each of its calls takes long", 6),
+}
+ONLY_ON_OR_OFF = 1.0  # the rate of a fault that is there all the time, or is not
+HALF_OF_THEM = 0.35  # how many of the faults a seed has, on average
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything that tells one simulated cluster from another. `faults`: by name, how many times an hour."""
+
+    seed: int
+    hours: float = 1.0
+    schedulers: int = 1
+    dispatchers: int = 1
+    projectors: int = 1
+    workers: int = 2
+    schedule_partitions: int = 2
+    shard_partitions: int = 2
+    batch_records: int = 500
+    batch_facts: int = 2000
+    woken_keys: int = 512
+    steps_per_key: int = 32
+    linger_seconds: float = 0.02
+    session_seconds: float = 6.0
+    latency_seconds: float = 0.002
+    database: bool = False
+    faults: Mapping[str, float] = field(default_factory=dict)
+
+    def rate(self, fault: str) -> float:
+        """How many times an hour; 0: never."""
+        return self.faults.get(fault, 0.0)
+
+    def has(self, fault: str) -> bool:
+        """Whether it may happen at all."""
+        return fault in self.faults
+
+    def without(self, fault: str) -> Options:
+        """The same with one fault switched off."""
+        return replace(self, faults={name: rate for name, rate in self.faults.items() if name != fault})
+
+    def line(self) -> str:
+        """As one line of JSON, which `read` reads."""
+        return orjson.dumps(asdict(self)).decode()
+
+
+def read(line: str) -> Options:
+    """Options from the line they were printed as."""
+    return Options(**orjson.loads(line))
+
+
+def draw(seed: int, *, hours: float = 1.0) -> Options:
+    """The options of a seed."""
+    chance = Random(f"options {seed}")
+    return Options(
+        seed=seed,
+        hours=hours,
+        schedulers=chance.choice((1, 2, 2, 3)),
+        dispatchers=chance.choice((1, 2, 2, 3)),
+        projectors=chance.choice((1, 1, 2)),
+        workers=chance.randint(2, 5),
+        schedule_partitions=chance.choice((2, 2, 3, 4)),
+        shard_partitions=chance.choice((2, 2, 3, 4)),
+        batch_records=chance.choice((1, 3, 20, 500)),
+        batch_facts=chance.choice((1, 10, 2000)),
+        woken_keys=chance.choice((1, 4, 512)),
+        steps_per_key=chance.choice((1, 4, 32)),
+        linger_seconds=chance.choice((0.0, 0.02, 0.5)),
+        session_seconds=chance.choice((6.0, 10.0, 20.0)),
+        latency_seconds=chance.choice((0.0005, 0.002, 0.01)),
+        database=chance.random() < 0.1,
+        faults=_faults(chance),
+    )
+
+
+def calm(seed: int, *, hours: float = 1.0) -> Options:
+    """The options of a seed without any fault."""
+    return replace(draw(seed, hours=hours), faults={})
+
+
+def _faults(chance: Random) -> dict[str, float]:
+    drawn = {}
+    share = chance.uniform(0.05, 2 * HALF_OF_THEM)
+    for name, (_, most) in FAULTS.items():
+        if chance.random() < share:
+            drawn[name] = round(most * chance.uniform(0.2, 1.0), 2) if most else ONLY_ON_OR_OFF
+    return drawn

@@ -1,0 +1,61 @@
+"""What all inhabitants of one simulated cluster share: time, chance, the story, and the way to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+from schemas import topics
+from simulation.clock import MachineClock
+from simulation.cluster.hour import NOON
+from simulation.cluster.ledger import Ledger
+from simulation.cluster.story import Story, told
+from simulation.history import History
+from simulation.loop import Loop, Machine, Task
+
+if TYPE_CHECKING:
+    from runtime.log import Log
+    from simulation.cluster.options import Options
+
+SKEW_SECONDS_MAX = 2.0  # G3: well below what is taken for a wrong clock
+
+
+class Site:
+    """One cluster's surroundings. `log_of` gives a process its own log client."""
+
+    def __init__(self, options: Options, tell: Callable[[str], None] | None = None) -> None:
+        self.options = options
+        self.chance = Random(f"site {options.seed}")
+        self.loop = Loop(Random(f"turns {options.seed}"))
+        self.story = Story(self.loop, tell)
+        self.ledger = Ledger(self.now)
+        self.history = History(self.now)
+        self.layout = topics.Layout(schedule=options.schedule_partitions, shard=options.shard_partitions)
+        self.retention = topics.Retention()
+        self.under_faults = True
+        self.log_of: Callable[[Machine, MachineClock], Log]
+
+    def now(self) -> datetime:
+        """The true time."""
+        return NOON + timedelta(milliseconds=int(self.loop.seconds * 1000))
+
+    def clock(self, skew_seconds: float = 0.0) -> MachineClock:
+        """The clock of a new machine."""
+        return MachineClock(self.loop, NOON, skew_seconds)
+
+    def skew(self) -> float:
+        """By how much a machine's clock is off (G3)."""
+        return self.chance.uniform(-SKEW_SECONDS_MAX, SKEW_SECONDS_MAX) if self.options.has("G3") else 0.0
+
+    def spawn(self, name: str, body: Callable[[], None], machine: Machine) -> Task:
+        """Begin a task of an inhabitant that is none of the product's; an error of it is a failure of the run."""
+
+        def guarded() -> None:
+            try:
+                body()
+            except Exception as error:  # noqa: BLE001 -- whatever it is, it must be seen
+                self.story.fail(name, told(error))
+
+        return self.loop.spawn(name, guarded, machine)
