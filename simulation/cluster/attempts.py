@@ -1,9 +1,9 @@
 """User code in a simulated worker: what a run does stands in its payload, and the ledger hears of all of it.
 
-    seconds    how long it takes
-    fails      never | always | first: on the first attempt only
-    stubborn   goes on when it is asked to stop, and gives its result back all the same
-    kills      the worker dies of it
+seconds    how long it takes
+fails      never | always | first: on the first attempt only
+stubborn   goes on when it is asked to stop, and gives its result back all the same
+kills      the worker dies of it
 """
 
 from __future__ import annotations

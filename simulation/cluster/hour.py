@@ -42,7 +42,9 @@ UPSTREAM, API = "upstream", "tidewheel/api"
 Definition = dict[str, Any]
 
 
-def _schedule(tenant: str, trigger: Definition, seconds: float, *, job: Definition | None = None, **more: Any) -> Definition:
+def _schedule(
+    tenant: str, trigger: Definition, seconds: float, *, job: Definition | None = None, **more: Any
+) -> Definition:
     payload = {"seconds": seconds, "marker": marker(tenant)} | more.pop("payload", {})
     own = {"target": {"type": "task", "name": "work"}, "payload": payload, "retry": {"initial": "PT2S"}}
     labels = {"of": marker(tenant)}

@@ -144,5 +144,3 @@ def limits_of(options: Options) -> Limits:
         records=options.batch_records, facts=options.batch_facts, woken_keys=options.woken_keys,
         steps_per_key=options.steps_per_key, linger=options.linger_seconds,
     )  # fmt: skip
-
-

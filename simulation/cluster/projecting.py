@@ -83,6 +83,11 @@ class Rows:
         return 0
 
 
+def tables_of(rows: Rows) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
+    """All rows by table, in the order of their keys."""
+    return {name: tuple(found[key] for key in sorted(found)) for name, found in sorted(rows.tables.items())}
+
+
 class Thread:
     """As `threading.Thread`, as far as a projector needs it."""
 
@@ -235,9 +240,7 @@ class ReadModelPlace:
 
     def tables(self) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
         """All rows by table, in the order of their keys."""
-        if self._folder is None:
-            return {name: tuple(rows[key] for key in sorted(rows)) for name, rows in sorted(self._rows.tables.items())}
-        return {}
+        return tables_of(self._rows)
 
     def close(self) -> None:
         """Forget them."""

@@ -137,7 +137,11 @@ class Upstream:
     def poison(self) -> str:
         """F1: what cannot be read."""
         poison = self._chance.choice(self._poisons)
-        self._spoil(poison.what, poison.value, self._chance.choice((topics.SCHEDULE_CHANGES, topics.SCHEDULE_CHANGES, topics.ATTEMPTS)))
+        self._spoil(
+            poison.what,
+            poison.value,
+            self._chance.choice((topics.SCHEDULE_CHANGES, topics.SCHEDULE_CHANGES, topics.ATTEMPTS)),
+        )
         return poison.what
 
     def too_large(self) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas import topics
 from simulation.cluster import drained, hour
 from simulation.cluster.client import ApiNode, Caller
 from simulation.cluster.node import Node
 from simulation.cluster.options import Options
-from simulation.cluster.projecting import ProjectorNode, ReadModelPlace, SecondProjector
+from simulation.cluster.projecting import ProjectorNode, ReadModelPlace, Rows, SecondProjector, tables_of
 from simulation.cluster.site import Site
 from simulation.cluster.storm import Storm
 from simulation.cluster.upstream import Upstream
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from simulation.clock import MachineClock
 
 LOOK_SECONDS = 10.0  # between looks whether everything has drained
+REBUILD_SECONDS = 5.0  # some batches
 SLOTS = (2, 4, 10)
 WORKER_CLOCK_SECONDS_MAX = 3600.0  # H9
 Member = Node | ProjectorNode | WorkerNode
@@ -89,6 +90,16 @@ class World:
                 self.site.loop.kill(node.process.machine)
         self.place.close()
 
+    def rebuilt(self) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
+        """The read model made anew from the log, by a projector of its own; nothing when that did not come to its end."""
+        if self.options.database:
+            return {}
+        rows = Rows()
+        second = SecondProjector(self.site, "rebuilding", rows)
+        self.site.loop.run(REBUILD_SECONDS)
+        self.site.loop.kill(second.machine)
+        return tables_of(rows)
+
     # --- phases ---------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -148,5 +159,3 @@ class World:
         most = WORKER_CLOCK_SECONDS_MAX if self.options.has("H9") else 0.0
         skew = site.chance.uniform(-most, most) + site.skew()
         return WorkerNode(site, f"worker-{number}", site.clock(skew), site.chance.choice(SLOTS))
-
-

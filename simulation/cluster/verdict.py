@@ -1,0 +1,154 @@
+"""What a run leaves behind, gathered from outside of the cluster, and what the judges say of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from runtime.record import TopicPartition
+from schemas import topics
+from simulation.checkers import judge
+from simulation.cluster.hour import HOUR_SECONDS, NOON
+from simulation.cluster.node import INPUTS, partitions_of
+from simulation.cluster.options import Options
+from simulation.cluster.world import World
+from simulation.evidence import Committed, Evidence, StoreContents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SWEEP_SECONDS = 10.0  # within which a coordinator ends a transaction whose time is up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one seed. `failures` is empty when all held."""
+
+    options: Options
+    failures: tuple[str, ...]
+    faults: Mapping[str, int]
+    observed: Mapping[str, int]
+    story: tuple[str, ...]
+    virtual_seconds: float
+    turns: int
+    requests: int
+    runs: int
+    digest: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything did not hold."""
+        return bool(self.failures)
+
+
+def simulate(options: Options, tell: Callable[[str], None] | None = None) -> Outcome:
+    """Run a cluster with these options and judge it. The same options give the same outcome."""
+    world = World(options, tell)
+    try:
+        world.run()
+        return _judged(world)
+    finally:
+        world.close()
+
+
+def _judged(world: World) -> Outcome:
+    evidence = gathered(world)
+    verdict = judge(evidence)
+    story = world.site.story
+    for violation in verdict.violations:
+        story.fail("checker", str(violation))
+    return Outcome(
+        options=world.options, failures=tuple(story.failures), faults=dict(sorted(story.faults.items())),
+        observed=verdict.observed, story=tuple(story.lines), virtual_seconds=world.site.loop.seconds,
+        turns=world.site.loop.turns, requests=world.network.requests, runs=_runs(evidence), digest=digest(evidence),
+    )  # fmt: skip
+
+
+def gathered(world: World) -> Evidence:
+    """The evidence of a run that is over."""
+    site, broker = world.site, world.broker
+    rebuilt = world.rebuilt() if world.rested_at is not None else {}
+    settings = world.settings
+    return Evidence(
+        seed=world.options.seed,
+        faults=frozenset(world.options.faults),
+        ended_at=site.now(),
+        faults_off_at=NOON + timedelta(seconds=HOUR_SECONDS * world.options.hours),
+        rested_at=_instant(world.rested_at),
+        topics={name: topic.spec for name, topic in broker.topics.items()},
+        records=dict(_records(world)),
+        positions={role: dict(broker.groups.group(settings.named(role)).positions) for role in (*INPUTS, "projector")},
+        transaction_seconds_max=settings.transaction_ms / 1000 + SWEEP_SECONDS,
+        stores=tuple(_stores(world)),
+        owners=_owners(world),
+        history=site.history.calls,
+        executions=site.ledger.executions,
+        read_model=world.place.tables() if rebuilt else {},
+        rebuilt=rebuilt,
+        texts={"story": "\n".join(site.story.lines)},
+    )
+
+
+def digest(evidence: Evidence) -> str:
+    """One number for everything that was ever committed: equal for equal histories."""
+    hashed = hashlib.sha256()
+    for place, records in evidence.spans():
+        hashed.update(repr(place).encode())
+        for record in records:
+            hashed.update(repr(record[:5]).encode())
+    return hashed.hexdigest()[:32]
+
+
+def _records(world: World) -> Iterator[tuple[TopicPartition, tuple[Committed, ...]]]:
+    for topic in world.broker.topics.values():
+        for partition in topic.partitions:
+            stable = partition.stable
+            yield (
+                partition.name,
+                tuple(
+                    Committed(record.offset, record.key, record.value, record.headers, record.appended_at)
+                    for record in partition.records
+                    if record.offset < stable
+                ),
+            )
+
+
+def _stores(world: World) -> Iterator[StoreContents]:
+    owners = _owners(world)
+    for node in world.nodes:
+        for name, folder in sorted(node.disk.folders.items()):
+            number = int(name.rpartition("-")[2])
+            owned = owners.get((node.role, number)) == node.name
+            if not folder.damaged:
+                entries = tuple(sorted(folder.values.items()))
+                yield StoreContents(
+                    role=node.role, partition=number, machine=node.name, entries=entries, owned=owned
+                )  # fmt: skip
+
+
+def _owners(world: World) -> dict[tuple[str, int], str | None]:
+    owners: dict[tuple[str, int], str | None] = {
+        (role, number): None for role in INPUTS for number in range(partitions_of(role, world.site.layout))
+    }
+    for node in world.nodes:
+        if node.process is not None and node.runs:
+            for service in node.process.service.partitions():
+                if service.failure is None:
+                    owners[node.role, int(service.name.rpartition("-")[2])] = node.name
+    return owners
+
+
+def _runs(evidence: Evidence) -> int:
+    return sum(
+        b'"tidewheel.run.created.v1"' in (record.value or b"")[:200]
+        for place, records in evidence.records.items()
+        if place.topic == topics.RUNS
+        for record in records
+    )
+
+
+def _instant(seconds: float | None) -> datetime | None:
+    return None if seconds is None else NOON + timedelta(seconds=seconds)
