@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from dispatcher.run import OpenRun
+from dispatcher.run import OpenRun, key_of
 from runtime.machine import Rows
 from schemas import codec
 from schemas.facts import RunCreated
@@ -29,54 +29,55 @@ class Bodies:
     def add(self, fact: RunCreated) -> None:
         """A run that has no row yet."""
         body = codec.dump_shared(fact)  # its hand-out carries it
-        self._unsaved[fact.run_id] = body
+        self._unsaved[key_of(fact)] = body
         self._keep(fact, body)
 
-    def get(self, run_id: str) -> RunCreated:
+    def get(self, key: str) -> RunCreated:
         """The body of an open run."""
-        kept = self._kept.get(run_id)
+        kept = self._kept.get(key)
         if kept is not None:
             return kept[0]
-        body = self._json(run_id)
+        body = self._json(key)
         fact = codec.load(RunCreated, codec.parse(body))
         self._keep(fact, body)
         return fact
 
     def write(self, run: OpenRun) -> None:
         """Write a run's row as it stands now."""
-        self.rows.put(run_row(run.run_id), b"\n".join((codec.dump(run), self._json(run.run_id))))
-        self._unsaved.pop(run.run_id, None)
+        key = key_of(run)
+        self.rows.put(run_row(key), b"\n".join((codec.dump(run), self._json(key))))
+        self._unsaved.pop(key, None)
 
-    def remove(self, run_id: str) -> None:
+    def remove(self, key: str) -> None:
         """A run is over: it leaves no row, and one that never had a row leaves no trace of it."""
-        if self._unsaved.pop(run_id, None) is None:
-            self.rows.delete(run_row(run_id))
-        kept = self._kept.pop(run_id, None)
+        if self._unsaved.pop(key, None) is None:
+            self.rows.delete(run_row(key))
+        kept = self._kept.pop(key, None)
         if kept is not None:
             self._kept_bytes -= len(kept[1])
 
-    def _json(self, run_id: str) -> bytes:
-        unsaved = self._unsaved.get(run_id)
+    def _json(self, key: str) -> bytes:
+        unsaved = self._unsaved.get(key)
         if unsaved is not None:
             return unsaved
-        kept = self._kept.get(run_id)
+        kept = self._kept.get(key)
         if kept is not None:
             return kept[1]
-        row = self.rows.get(run_row(run_id))
-        assert row is not None, f"open run {run_id} has no row"
+        row = self.rows.get(run_row(key))
+        assert row is not None, f"open run {key} has no row"
         return row[row.index(b"\n") + 1 :]
 
     def _keep(self, fact: RunCreated, body: bytes) -> None:
-        self._kept[fact.run_id] = (fact, body)
+        self._kept[key_of(fact)] = (fact, body)
         self._kept_bytes += len(body)
         while self._kept_bytes > KEPT_BYTES_MAX:
             _, (_, dropped) = self._kept.popitem(last=False)
             self._kept_bytes -= len(dropped)
 
 
-def run_row(run_id: str) -> bytes:
+def run_row(key: str) -> bytes:
     """The row of an open run."""
-    return RUN + run_id.encode()
+    return RUN + key.encode()
 
 
 def read_run(row: bytes) -> OpenRun:

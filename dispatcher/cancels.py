@@ -16,7 +16,7 @@ from typing import Any
 from dispatcher import endings
 from dispatcher.endings import Ending
 from dispatcher.lifecycle import RunState
-from dispatcher.run import OpenRun
+from dispatcher.run import OpenRun, key_of
 from dispatcher.shard import Shard
 from runtime.machine import Moment
 from schemas.facts import AttemptOutcome, Fact, Outcome, RunCancelRequested
@@ -29,7 +29,7 @@ _NOT_FOUND = 404
 
 def decide(shard: Shard, request: RunCancelRequested, moment: Moment) -> Sequence[Fact]:
     """The facts that follow from a request, its answer last."""
-    run = shard.runs.get(request.run_id)
+    run = shard.runs.get(key_of(request))
     if run is None:
         return _answer_closed(shard, request)
     if run.is_leased:
@@ -50,7 +50,7 @@ def _ask(shard: Shard, run: OpenRun, request: RunCancelRequested) -> list[Fact]:
 
 
 def _answer_closed(shard: Shard, request: RunCancelRequested) -> list[Fact]:
-    remembered = shard.memory.recall(request.run_id)
+    remembered = shard.memory.recall(key_of(request))
     if remembered is not None:
         return _answer(request, "already_finished", outcome=remembered.outcome.value, attempts=remembered.attempts)
     if request.reply_to is None:

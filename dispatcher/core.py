@@ -92,7 +92,7 @@ class DispatcherCore:
 
 def _created(shard: Shard, run: RunCreated, _moment: Moment) -> Sequence[Fact]:
     """A run is taken once: `runs` may hold it twice after a failure."""
-    return () if shard.knows(run.run_id) else (run,)
+    return () if shard.knows(run) else (run,)
 
 
 def _woken(shard: Shard, _input: Woken, moment: Moment) -> Sequence[Fact]:

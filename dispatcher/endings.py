@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from dispatcher import backoff
-from dispatcher.run import OpenRun
+from dispatcher.run import OpenRun, key_of
 from dispatcher.shard import Shard
 from schemas.facts import (
     AttemptFinished,
@@ -78,7 +78,7 @@ def attempt_ended(shard: Shard, run: OpenRun, ending: Ending) -> list[Fact]:
 
 def finish(shard: Shard, run: OpenRun, outcome: Outcome, ending: Ending, *, reason: str = "") -> RunFinished:
     """The one outcome of a run."""
-    body = shard.bodies.get(run.run_id)
+    body = shard.bodies.get(key_of(run))
     error = None if outcome is Outcome.SUCCEEDED else cut_error(ending.error)
     return RunFinished(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, version=body.version, cause=body.cause,
@@ -130,7 +130,7 @@ def _consequence(shard: Shard, run: OpenRun, ending: Ending, *, losses: int) -> 
         return [finish(shard, run, Outcome.EXPIRED, said, reason="deadline")]
     if ending.outcome in SPARED:
         return _give_up(shard, run, said, reason="quarantined") if losses >= LOSSES_MAX else []
-    policy = shard.bodies.get(run.run_id).job.retry
+    policy = shard.bodies.get(key_of(run)).job.retry
     if is_refused(policy, ending.error):
         return [finish(shard, run, Outcome.FAILED, said, reason="never_on")]
     used = run.used + 1
@@ -152,7 +152,7 @@ def _retry(shard: Shard, run: OpenRun, policy: RetryPolicy, used: int, ending: E
 
 def _give_up(shard: Shard, run: OpenRun, ending: Ending, *, reason: str) -> list[Fact]:
     letter = DeadLetter(
-        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, run=shard.bodies.get(run.run_id),
+        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, run=shard.bodies.get(key_of(run)),
         attempts=run.attempts, finished_at=ending.at, error=cut_error(ending.error),
     )  # fmt: skip
     return [letter, finish(shard, run, Outcome.DEAD_LETTERED, ending, reason=reason)]

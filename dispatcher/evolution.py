@@ -12,7 +12,7 @@ from typing import Any
 from dispatcher import lifecycle
 from dispatcher.lifecycle import AttemptStep, Step
 from dispatcher.memory import PastLease, Remembered
-from dispatcher.run import OpenRun, opened
+from dispatcher.run import OpenRun, key_of, opened
 from dispatcher.shard import Shard
 from schemas import codec
 from schemas.facts import (
@@ -47,7 +47,7 @@ def _created(shard: Shard, fact: RunCreated) -> None:
     lifecycle.advance(None, Step.CREATED)
     run = opened(fact, shard.counters.next_number)
     shard.counters.next_number += 1
-    shard.runs[run.run_id] = run
+    shard.runs[key_of(run)] = run
     shard.bodies.add(fact)
     shard.wait(run)
     shard.touch(run)
@@ -55,7 +55,7 @@ def _created(shard: Shard, fact: RunCreated) -> None:
 
 def _handed_out(shard: Shard, fact: HandOut) -> None:
     assert fact.offset == shard.counters.next_offset, f"hand-out {fact.offset} is not the next"
-    run = shard.runs[fact.run.run_id]
+    run = shard.runs[key_of(fact.run)]
     shard.stop_waiting(run)
     lifecycle.advance_attempt(run.state, AttemptStep.HANDED_OUT)
     run.state = lifecycle.advance(run.state, Step.HANDED_OUT)
@@ -70,7 +70,7 @@ def _handed_out(shard: Shard, fact: HandOut) -> None:
 
 
 def _started(shard: Shard, fact: AttemptStarted) -> None:
-    run = shard.runs[fact.run_id]
+    run = shard.runs[key_of(fact)]
     lifecycle.advance_attempt(run.state, AttemptStep.STARTED)
     run.state = lifecycle.advance(run.state, Step.STARTED)
     run.attempt_started_at = fact.started_at
@@ -80,7 +80,7 @@ def _started(shard: Shard, fact: AttemptStarted) -> None:
 
 
 def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
-    run = shard.runs[fact.run_id]
+    run = shard.runs[key_of(fact)]
     assert fact.handout == run.lease_offset, f"hand-out {fact.handout} of {run.run_id} is not its last"
     lifecycle.advance_attempt(run.state, fact.outcome)
     if fact.outcome in TAKEN_BACK:
@@ -114,7 +114,7 @@ def _release(shard: Shard, run: OpenRun) -> None:
 
 
 def _retry_scheduled(shard: Shard, fact: RunRetryScheduled) -> None:
-    run = shard.runs[fact.run_id]
+    run = shard.runs[key_of(fact)]
     run.state = lifecycle.advance(run.state, Step.RETRY_SCHEDULED)
     run.not_before, run.queued_at = fact.retry_at, fact.decided_at
     shard.wait(run)
@@ -122,14 +122,14 @@ def _retry_scheduled(shard: Shard, fact: RunRetryScheduled) -> None:
 
 
 def _deferred(shard: Shard, fact: RunDeferred) -> None:
-    run = shard.runs[fact.run_id]
+    run = shard.runs[key_of(fact)]
     run.deferred = fact.reason
     shard.deferrals.told(run)
     shard.touch(run)
 
 
 def _cancel_requested(shard: Shard, fact: RunCancelRequested) -> None:
-    run = shard.runs[fact.run_id]
+    run = shard.runs[key_of(fact)]
     run.state = lifecycle.advance(run.state, Step.CANCEL_REQUESTED)
     run.cancel_requested = True
     shard.touch(run)
@@ -138,7 +138,7 @@ def _cancel_requested(shard: Shard, fact: RunCancelRequested) -> None:
 def _finished(shard: Shard, fact: RunFinished) -> None:
     if fact.repeat:
         return
-    run = shard.runs.get(fact.run_id)
+    run = shard.runs.get(key_of(fact))
     state = lifecycle.advance(None if run is None else run.state, lifecycle.END[fact.outcome])
     if run is not None:
         if run.waits:
@@ -149,7 +149,7 @@ def _finished(shard: Shard, fact: RunFinished) -> None:
         outcome=fact.outcome, attempts=fact.attempts, finished_at=fact.finished_at,
         event_id=codec.identify(fact), started_at=fact.started_at,
     )  # fmt: skip
-    shard.memory.remember(fact.run_id, remembered)
+    shard.memory.remember(key_of(fact), remembered)
 
 
 def _worker_reported(shard: Shard, fact: WorkerReported) -> None:

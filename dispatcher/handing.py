@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dispatcher.pools import Offer, Pool, Pools, Tasks
-from dispatcher.run import START_BY, OpenRun
+from dispatcher.run import START_BY, OpenRun, key_of
 from dispatcher.shard import Shard
 from dispatcher.waiting import Entry
 from runtime.machine import Moment
@@ -128,5 +128,5 @@ def _hand_out(shard: Shard, run: OpenRun, incarnation: str, offset: int, moment:
         lease=f"{shard.lease_prefix}{offset}.{key}", lease_key=key, lease_duration=run.lease_duration,
         timeout=run.timeout,
         start_by=START_BY, attempt=run.attempts + 1, may_have_run=run.attempts > 0, handed_out_at=moment.now,
-        run=shard.bodies.get(run.run_id),
+        run=shard.bodies.get(key_of(run)),
     )  # fmt: skip

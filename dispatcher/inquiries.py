@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dispatcher.memory import Remembered
+from dispatcher.run import key_of
 from dispatcher.shard import Shard
 from runtime.machine import Moment
 from schemas.facts import Fact, Outcome, RunCreated, RunFinished
@@ -18,9 +19,9 @@ from schemas.internal import RunInquired
 def decide(shard: Shard, inquiry: RunInquired, moment: Moment) -> Sequence[Fact]:
     """The facts that follow from an inquiry."""
     run = inquiry.run
-    if run.run_id in shard.runs:
+    if key_of(run) in shard.runs:
         return ()
-    remembered = shard.memory.recall(run.run_id)
+    remembered = shard.memory.recall(key_of(run))
     if remembered is not None:
         return (_repeat(shard, run, remembered),)
     if run.created_at >= shard.memory.keeps_since(moment.now):

@@ -2,8 +2,8 @@
 
 Both are kept as long as `runs` is retained, and forgotten in bounded steps, oldest first. Rows:
 
-    d/<run id>          the outcome of a run
-    t/<number>          sixty-four ids in the order in which they finished: so that forgetting needs no search
+    d/<run>             the outcome of a run, by its key (`run.key_of`)
+    t/<number>          sixty-four keys in the order in which they finished: so that forgetting needs no search
     e/<offset>          a hand-out that ended without its worker's word: so that a late report is known for what it is
 """
 
@@ -55,7 +55,7 @@ class FinishedIds:
     """Runs in the order in which they finished; `until` is when the last of them did."""
 
     until: datetime
-    run_ids: tuple[str, ...]
+    run_ids: tuple[str, ...]  # keys, since ids alone are unique within a tenant only
 
 
 class Memory:
@@ -73,14 +73,14 @@ class Memory:
         self._oldest_ids_until = self._find_oldest_ids()
         self._oldest_past = self._find_oldest_past()
 
-    def recall(self, run_id: str) -> Remembered | None:
+    def recall(self, key: str) -> Remembered | None:
         """How a run ended, if it is over and not forgotten."""
-        row = self.rows.get(_outcome_row(run_id))
+        row = self.rows.get(_outcome_row(key))
         return None if row is None else codec.load(Remembered, codec.parse(row))
 
-    def knows(self, run_id: str) -> bool:
+    def knows(self, key: str) -> bool:
         """Whether a run is over and not forgotten."""
-        return self.rows.get(_outcome_row(run_id)) is not None
+        return self.rows.get(_outcome_row(key)) is not None
 
     def past(self, offset: int) -> PastLease | None:
         """The hand-out at `offset`, if it ended without its worker's word and is not forgotten."""
@@ -97,10 +97,10 @@ class Memory:
         """What ended at this instant or later is certainly remembered."""
         return now - self._retention
 
-    def remember(self, run_id: str, remembered: Remembered) -> None:
+    def remember(self, key: str, remembered: Remembered) -> None:
         """A run is over."""
-        self.rows.put(_outcome_row(run_id), codec.dump(remembered))
-        self._open.append(run_id)
+        self.rows.put(_outcome_row(key), codec.dump(remembered))
+        self._open.append(key)
         self._open_until = remembered.finished_at
         self.finished += 1
         self._dirty = True
@@ -142,8 +142,8 @@ class Memory:
     def _forget_row(self, number: int) -> None:
         ids = self._ids(number)
         assert ids is not None, f"row {number} of finished ids is missing"
-        for run_id in ids.run_ids:
-            self.rows.delete(_outcome_row(run_id))
+        for key in ids.run_ids:
+            self.rows.delete(_outcome_row(key))
         self.rows.delete(_ids_row(number))
         self.forgotten += 1
         self._oldest_ids_until = self._find_oldest_ids()
@@ -170,8 +170,8 @@ class Memory:
 _PAST, _PAST_END = b"e/", b"e0"  # "0" follows "/"
 
 
-def _outcome_row(run_id: str) -> bytes:
-    return b"d/" + run_id.encode()
+def _outcome_row(key: str) -> bytes:
+    return b"d/" + key.encode()
 
 
 def _ids_row(number: int) -> bytes:

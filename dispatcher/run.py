@@ -9,12 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from dispatcher.lifecycle import LEASED, WAITING, RunState
 from schemas.facts import AttemptOutcome, RunCreated, RunDeferReason
 
 START_BY = timedelta(seconds=10)  # a worker drops what it could not begin to read within that; said in each hand-out
+
+
+class Named(Protocol):
+    """What names a run: a run itself, and every fact about one."""
+
+    @property
+    def tenant(self) -> str: ...
+
+    @property
+    def run_id(self) -> str: ...
+
+
+def key_of(run: Named) -> str:
+    """What a run goes by in its shard, where tenants stand beside each other: its id is unique within its tenant."""
+    return f"{run.tenant}/{run.run_id}"
 
 
 @dataclass(slots=True, kw_only=True)

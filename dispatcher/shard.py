@@ -1,7 +1,7 @@
 """The state of one queue shard: rows, and what is worked out from them in memory.
 
     h             the head: counters, and instants that concern the whole shard
-    r/<run id>    an open run and its body             (bodies)
+    r/<run>       an open run and its body, by its key (bodies; `run.key_of`)
     w/<inc.>      a worker                             (workforce)
     d/ t/ e/      what is over and still remembered    (memory)
 
@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dispatcher.bodies import RUN, RUN_END, Bodies, read_run
+from dispatcher.bodies import RUN, RUN_END, Bodies, read_run, run_row
 from dispatcher.deferrals import Deferrals
 from dispatcher.memory import Memory
-from dispatcher.run import OpenRun
+from dispatcher.run import Named, OpenRun, key_of
 from dispatcher.timers import Timers
 from dispatcher.waiting import Waiting
 from dispatcher.workforce import WorkerRecord, Workforce
@@ -58,7 +58,7 @@ class Shard:
         self.name = f"{queue}/{number}"
         self.lease_prefix = f"{queue}.{number}."
         self.counters = Counters(head.next_offset, head.next_number)
-        self.runs: dict[str, OpenRun] = {}
+        self.runs: dict[str, OpenRun] = {}  # by key
         self.leases: dict[str, OpenRun] = {}  # by lease: the last hand-out of each open run, live or ended
         self.workforce = Workforce(self._task_is_able)
         self.workforce.renewed_at, self.workforce.idle_since = head.renewed_at, head.idle_since
@@ -85,9 +85,10 @@ class Shard:
         attendance = self.workforce.first_attendance()
         return Wakeup(at=min(at, default=None), on_evidence_at=None if attendance is None else attendance[0])
 
-    def knows(self, run_id: str) -> bool:
+    def knows(self, run: Named) -> bool:
         """Whether a run is open, or over and remembered."""
-        return run_id in self.runs or self.memory.knows(run_id)
+        key = key_of(run)
+        return key in self.runs or self.memory.knows(key)
 
     # --- changes, for `evolution` ---------------------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class Shard:
         """A run waits for a worker, now or from `not_before` on."""
         self.waiting.add(run)
         self.deferrals.added(run)
-        self.deadlines.not_before(run.run_id, run.deadline_at)
+        self.deadlines.not_before(key_of(run), run.deadline_at)
 
     def stop_waiting(self, run: OpenRun) -> None:
         """A run waits no longer."""
@@ -104,7 +105,7 @@ class Shard:
 
     def touch(self, run: OpenRun) -> None:
         """A run's row has to be written."""
-        self._dirty_runs[run.run_id] = run
+        self._dirty_runs[key_of(run)] = run
 
     def touch_worker(self, incarnation: str) -> None:
         """A worker's row has to be written or deleted."""
@@ -112,11 +113,12 @@ class Shard:
 
     def close(self, run: OpenRun) -> None:
         """A run is over; it waits no longer and nobody has a lease of it."""
-        del self.runs[run.run_id]
+        key = key_of(run)
+        del self.runs[key]
         self.leases.pop(run.lease, None)
-        self.deadlines.drop(run.run_id)
-        self._dirty_runs.pop(run.run_id, None)
-        self.bodies.remove(run.run_id)
+        self.deadlines.drop(key)
+        self._dirty_runs.pop(key, None)
+        self.bodies.remove(key)
 
     def save(self, rows: Rows) -> None:
         """Write what changed since the last time."""
@@ -154,8 +156,8 @@ class Shard:
     def _task_is_able(self, task: str) -> None:
         self.waiting.task_is_able(task)
 
-    def _expires_at(self, run_id: str) -> datetime | None:
-        run = self.runs.get(run_id)
+    def _expires_at(self, key: str) -> datetime | None:
+        run = self.runs.get(key)
         return run.deadline_at if run is not None and run.waits else None
 
 
@@ -174,14 +176,23 @@ def load_shard(queue: str, number: int, rows: Rows, retention: timedelta) -> Sha
     shard = Shard(queue, number, rows, retention, head)
     for _, value in rows.scan(_WORKER, _WORKER_END):
         shard.workforce.restore(codec.load(WorkerRecord, codec.parse(value)))
-    runs = [read_run(value) for _, value in rows.scan(RUN, RUN_END)]
+    runs = [_read_run(row, value, rows) for row, value in list(rows.scan(RUN, RUN_END))]
     for run in sorted(runs, key=lambda run: (run.not_before, run.number)):
         _restore(shard, run)
     return shard
 
 
+def _read_run(row: bytes, value: bytes, rows: Rows) -> OpenRun:
+    """An open run. Its row is given its name where an older version named it by the run id alone."""
+    run = read_run(value)
+    if row != run_row(key_of(run)):
+        rows.delete(row)
+        rows.put(run_row(key_of(run)), value)
+    return run
+
+
 def _restore(shard: Shard, run: OpenRun) -> None:
-    shard.runs[run.run_id] = run
+    shard.runs[key_of(run)] = run
     if run.lease:
         shard.leases[run.lease] = run
     if run.waits:

@@ -137,10 +137,11 @@ class World:
         self.looked_at = len(self.bench.facts)
         for fact in fresh:
             self.judge_fact(fact)
-        assert set(self.live) == {run_id for run_id, entry in self.bench.state.runs.items() if entry.is_leased}
+        open_runs = self.bench.state.runs.values()
+        assert set(self.live) == {entry.run_id for entry in open_runs if entry.is_leased}
         created = {fact.run_id for fact in self.bench.all(RunCreated)}
-        assert created <= self.over.keys() | self.bench.state.runs.keys(), "a run is lost"
-        assert self.over.keys().isdisjoint(self.bench.state.runs)
+        assert created <= self.over.keys() | {entry.run_id for entry in open_runs}, "a run is lost"
+        assert self.over.keys().isdisjoint(entry.run_id for entry in open_runs)
 
     def judge_fact(self, fact) -> None:
         run_id = fact.run.run_id if isinstance(fact, HandOut) else getattr(fact, "run_id", "")

@@ -271,7 +271,7 @@ def test_b_o33_work_in_flight_at_a_change_of_owner_is_neither_lost_nor_done_twic
     bench.take_over()
     # The new owner may read the last records once more: no outcome is repeated, nothing is taken for lost.
     assert of(bench.give(report), RunFinished) == []
-    assert list(bench.state.runs) == ["nightly.105"]
+    assert list(bench.state.runs) == ["acme/nightly.105"]
     facts = bench.at(1)
     facts += worker.report(slots=11, finished=[succeeded(unfinished)])
     assert only(facts, RunFinished).run_id == "nightly.105"
@@ -333,7 +333,7 @@ def test_an_older_report_neither_renews_nor_loses_anything_but_its_results_count
     facts = bench.give(older)
     assert of(facts, WorkerReported) == []
     assert only(facts, AttemptDuplicate).handout == first.offset
-    assert bench.state.runs["nightly.2"].is_leased
+    assert bench.state.runs["acme/nightly.2"].is_leased
 
 
 def test_a_new_inbox_makes_what_was_handed_to_the_old_one_and_not_read_lost_at_once():
@@ -347,7 +347,7 @@ def test_a_new_inbox_makes_what_was_handed_to_the_old_one_and_not_read_lost_at_o
     assert (lost.run_id, lost.outcome) == ("nightly.2", AttemptOutcome.LOST)
     again = only(facts, HandOut)
     assert (again.inbox, again.run.run_id, again.offset) == (6, "nightly.2", unread.offset + 1)
-    assert bench.state.runs["nightly.1"].is_leased
+    assert bench.state.runs["acme/nightly.1"].is_leased
 
 
 def test_a_run_that_a_worker_gives_back_burns_no_attempt():

@@ -91,8 +91,8 @@ def test_what_is_younger_than_the_retention_is_not_forgotten():
         bench.take(cancel(f"nightly.{number}", reply_to=None))
     bench.at(4 * DAYS)
     assert outcomes(bench) == 64
-    assert bench.state.knows("nightly.64")
-    assert not bench.state.knows("nightly.63")
+    assert bench.state.knows(run(64))
+    assert not bench.state.knows(run(63))
 
 
 def test_memory_goes_on_over_restarts():
@@ -143,7 +143,7 @@ def test_a_run_that_waits_is_one_row_and_its_end_is_two():
     bench.give(run(1))
     bench.rows.writes = 0
     bench.save()
-    assert sorted(bench.rows.rows) == [b"h", b"r/nightly.1"]
+    assert sorted(bench.rows.rows) == [b"h", b"r/acme/nightly.1"]
     bench.give(run(2))
     bench.save()
     bench.rows.writes = 0

@@ -84,7 +84,7 @@ def test_a_runs_row_holds_its_canonical_json_in_whatever_form_it_came(form):
     assert read == (bench.key, fact)
     bench.core.evolve(bench.state, read[1])
     bench.core.save(bench.key, bench.state, bench.rows)
-    _, body = bench.rows.rows[b"r/" + fact.run_id.encode()].split(b"\n")
+    _, body = bench.rows.rows[b"r/acme/" + fact.run_id.encode()].split(b"\n")
     assert value.endswith(b',"data":' + body + b"}")
 
 
