@@ -7,36 +7,29 @@ is repeated on a new connection until its time is up, the end of a transaction t
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from runtime.record import Outgoing, TopicPartition
-from simulation.kafka.client import PASSING, Host, Message, backoff, error, failure, unpacked
-from simulation.kafka.partition import Written
+from simulation.kafka.client import PASSING, Host, backoff, failure, unpacked
+from simulation.kafka.outbox import Outbox
 from simulation.kafka.protocol import (
     NOBODY,
     AddOffsets,
     AddPartitions,
     Answer,
-    Batch,
     Code,
     CommitOffsets,
     EndTransaction,
     InitProducerId,
-    Produce,
 )
 from simulation.loop import Signal
 
-BATCH_RECORDS = 10_000  # of one partition in one request
-BATCH_BYTES = 1024 * 1024
-APART_SHARE = 0.125  # of requests in which each partition goes by itself, as in most versions of the client
 SOCKET_SECONDS_MIN = 0.9
 SHORTER_SECONDS = 0.1  # a request's time is by so much shorter than the transaction's
 STATISTICS_SECONDS = 1.0
 FENCED = frozenset({Code.INVALID_PRODUCER_EPOCH, Code.FENCED})
-QUEUE_BYTES_MAX = 64 * 1024 * 1024
 
 
 class State(StrEnum):
@@ -50,16 +43,6 @@ class State(StrEnum):
     ABORTING = "AbortingTransaction"
     ABORTABLE = "AbortableError"
     FATAL = "FatalError"
-
-
-class Sending(NamedTuple):
-    """A record on its way, its delivery report, and the second after which it is given up."""
-
-    record: Outgoing
-    report: Callable[[Any, Any], None]
-    until: float
-    size: int
-    created_ms: int
 
 
 class SimulatedProducer:
@@ -79,21 +62,16 @@ class SimulatedProducer:
         machine, network = host.machine, host.network
         self._coordinator = network.connect(machine, f"{self._id or 'appender'}:coordinator")
         self._leader = network.connect(machine, f"{self._id or 'appender'}:leader")
-        self._chance = network.chance(machine.name)
+        self._outbox = Outbox(
+            host, self._leader, self._id, socket_seconds=self._socket_seconds, lost=self._lost, moved=self._moved
+        )
         self._state = State.NEW
         self._producer = NOBODY
         self._problem: tuple[Code, str] = (Code.NONE, "")
-        self._waiting: dict[TopicPartition, deque[Sending]] = {}
-        self._flying: dict[TopicPartition, tuple[Batch, list[Sending]]] = {}
-        self._sequences: dict[TopicPartition, int] = {}
         self._registered: set[TopicPartition] = set()
         self._asked = 0  # requests by which the coordinator may know of a transaction
         self._registering = self._pumping = self._initialising = False
-        self._left = 0
-        self._size = 0
-        self._failed = 0
         self._bump = False
-        self._reports: list[tuple[Callable[[Any, Any], None], Any, Message]] = []
         self._gone = False
         self._ended: Answer | None = None
         self._changed = Signal(host.loop)
@@ -115,7 +93,7 @@ class SimulatedProducer:
     def begin_transaction(self) -> None:
         """Open a transaction; the brokers hear of it with its first partition."""
         self._require(State.READY)
-        self._state, self._asked, self._failed = State.OPEN, 0, 0
+        self._state, self._asked, self._outbox.failed = State.OPEN, 0, 0
         self._registered.clear()
 
     def send_offsets_to_transaction(self, offsets: Sequence[Any], metadata: bytes, timeout: float) -> None:
@@ -136,12 +114,12 @@ class SimulatedProducer:
         if self._state is State.OPEN:
             self._state = State.BEGIN_COMMIT
         if self._state is State.BEGIN_COMMIT:
-            if self._wait(lambda: not self._left, deadline):
+            if self._wait(lambda: not self._outbox.count, deadline):
                 raise failure(Code.TIMED_OUT, "Failed to flush all outstanding messages", again=True)
-            self._serve()
+            self._outbox.serve()
             self._require(State.BEGIN_COMMIT)
-            if self._failed:
-                self._make_abortable(Code.INCONSISTENT, f"{self._failed} message(s) failed delivery")
+            if self._outbox.failed:
+                self._make_abortable(Code.INCONSISTENT, f"{self._outbox.failed} message(s) failed delivery")
                 self._raise()
             self._end(commit=True)
         self._await_end(deadline)
@@ -154,7 +132,7 @@ class SimulatedProducer:
             self._state = State.ABORTING
             self._purge(Code.PURGE_QUEUE)
             self._ended = None
-            if self._wait(lambda: not self._flying, deadline):
+            if self._wait(lambda: not self._outbox.flying, deadline):
                 self._state = State.ABORTABLE
                 raise failure(Code.TIMED_OUT, "Failed to flush what is in flight", again=True)
             self._end(commit=False)
@@ -169,41 +147,30 @@ class SimulatedProducer:
         """Send a record, now or a little later."""
         if self._id is not None and self._state is not State.OPEN:
             self._raise()
-        size = len(value or b"") + len(key or b"")
-        if self._size + size > QUEUE_BYTES_MAX:
-            raise BufferError("Local: Queue full")
-        place, host = TopicPartition(topic, partition), self._host
-        sending = Sending(
-            Outgoing(topic, partition, key, value, tuple(headers)), on_delivery,
-            host.loop.seconds + self._message_seconds, size, host.now_ms(),
-        )  # fmt: skip
-        self._waiting.setdefault(place, deque()).append(sending)
-        self._left += 1
-        self._size += size
+        self._outbox.put(Outgoing(topic, partition, key, value, tuple(headers)), on_delivery, self._message_seconds)
         if not self._pumping:
             self._pumping = True
-            host.later(self._linger, self._pump)
+            self._host.later(self._linger, self._pump)
 
     def flush(self, timeout: float) -> int:
         """Wait until everything has arrived or failed; how much has not."""
         self._fails_when_dead()
         self._pump()
-        self._wait(lambda: not self._left, self._host.loop.seconds + timeout)
-        self._serve()
-        return self._left
+        self._wait(lambda: not self._outbox.count, self._host.loop.seconds + timeout)
+        self._outbox.serve()
+        return self._outbox.count
 
     def poll(self, timeout: float = 0) -> int:
         """Hand out what there is to report."""
         self._fails_when_dead()
-        if timeout and not self._reports:
-            self._wait(lambda: bool(self._reports), self._host.loop.seconds + timeout)
+        if timeout and not self._outbox.reports:
+            self._wait(lambda: bool(self._outbox.reports), self._host.loop.seconds + timeout)
         self._tell_statistics()
-        return self._serve()
+        return self._outbox.serve()
 
     def purge(self, *, blocking: bool) -> None:  # noqa: ARG002 -- the client's own signature
         """Drop it all; here also the end, as a client that is let go of does nothing more."""
         self._gone = True
-        self._waiting.clear()
         self._coordinator.close()
         self._leader.close()
 
@@ -212,114 +179,38 @@ class SimulatedProducer:
     def _pump(self) -> None:
         """Register new partitions, send what may be sent."""
         self._pumping = False
-        if self._gone or not self._waiting:
+        places = self._outbox.places()
+        if self._gone or not places:
             return
         if self._id is None and self._producer is NOBODY:
             self._identify()
-            return
-        if self._id is not None and self._state not in {State.OPEN, State.BEGIN_COMMIT}:
-            return
-        self._register()
-        batches = [self._next(place) for place in self._waiting if self._may_send(place)]
-        for place in [place for place, queue in self._waiting.items() if not queue]:
-            del self._waiting[place]
-        if len(batches) > 1 and self._chance.random() < APART_SHARE:
-            for batch in batches:
-                self._send([batch])
-        elif batches:
-            self._send(batches)
+        elif self._id is None:
+            self._outbox.send(self._producer, list(places))
+        elif self._state in {State.OPEN, State.BEGIN_COMMIT}:
+            self._register([place for place in places if place not in self._registered])
+            self._outbox.send(self._producer, [place for place in places if place in self._registered])
 
-    def _may_send(self, place: TopicPartition) -> bool:
-        return place not in self._flying and (self._id is None or place in self._registered)
-
-    def _next(self, place: TopicPartition) -> Batch:
-        queue, size = self._waiting[place], 0
-        taken: list[Sending] = []
-        while queue and len(taken) < BATCH_RECORDS and (not taken or size + queue[0].size <= BATCH_BYTES):
-            taken.append(queue.popleft())
-            size += taken[-1].size
-        sequence = self._sequences.get(place, 0)
-        self._sequences[place] = sequence + len(taken)
-        batch = Batch(place, sequence, [sending.record for sending in taken], taken[0].created_ms, size)
-        self._flying[place] = (batch, taken)
-        return batch
-
-    def _send(self, batches: Sequence[Batch]) -> None:
-        if self._gone:
-            return
-        self._leader.send(
-            Produce(self._id, self._producer, batches),
-            lambda answer: self._produced(batches, answer),
-            self._socket_seconds,
-        )
-
-    def _produced(self, batches: Sequence[Batch], answer: Answer) -> None:
-        results = answer.value if answer.code is Code.NONE else [Written(answer.code)] * len(batches)
-        again = []
-        for batch, written in zip(batches, results, strict=True):
-            flying = self._flying.get(batch.partition)
-            if flying is None or flying[0] is not batch:
-                continue
-            if written.code is Code.NONE:
-                self._arrived(batch, written)
-            elif written.code in PASSING and not self._expired(flying[1]):
-                again.append(batch)
-            else:
-                self._lost(batch, Code.MSG_TIMED_OUT if written.code in PASSING else written.code)
-        if again and not self._gone:
-            self._host.later(backoff(Code.NOT_COORDINATOR), lambda: self._send(again))
+    def _moved(self) -> None:
         self._changed.set()
         self._pump()
 
-    def _expired(self, flying: Sequence[Sending]) -> bool:
-        return flying[0].until <= self._host.loop.seconds
-
-    def _arrived(self, batch: Batch, written: Written) -> None:
-        _, flying = self._flying.pop(batch.partition)
-        for offset, sending in enumerate(flying, written.offset):
-            self._report(sending, Message(batch.partition, offset, written.milliseconds))
-
-    def _lost(self, batch: Batch, code: Code) -> None:
-        _, flying = self._flying.pop(batch.partition)
-        for sending in flying:
-            self._fail(sending, code)
+    def _lost(self, code: Code) -> None:
+        """A batch has failed."""
         if self._id is None:
             self._producer = NOBODY  # A number is missing in the sequence: begin another one.
-            self._sequences.clear()
+            self._outbox.begin_anew()
         elif code is Code.INVALID_PRODUCER_EPOCH:
             self._die(Code.FENCED, "transactional producer fenced by newer producer instance")
         else:
             self._bump = True
             self._make_abortable(code, f"ProduceRequest failed: {code.name}")
 
-    def _report(self, sending: Sending, message: Message) -> None:
-        self._left -= 1
-        self._size -= sending.size
-        if self._id is None:
-            sending.report(message.error(), message)
-        else:
-            self._reports.append((sending.report, message.error(), message))
-
-    def _fail(self, sending: Sending, code: Code) -> None:
-        self._failed += 1
-        place = TopicPartition(sending.record.topic, sending.record.partition)
-        self._report(sending, Message(place, problem=error(code)))
-
     def _purge(self, code: Code) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for queue in waiting.values():
-            for sending in queue:
-                self._fail(sending, code)
+        self._outbox.purge(code)
         self._changed.set()
 
     def _give_up_old(self) -> None:
-        """What has waited too long for its turn has failed."""
-        now, late = self._host.loop.seconds, False
-        for queue in self._waiting.values():
-            while queue and queue[0].until <= now:
-                self._fail(queue.popleft(), Code.MSG_TIMED_OUT)
-                late = True
-        if late and self._id is not None:
+        if self._outbox.places() and self._outbox.give_up_old() and self._id is not None:
             self._make_abortable(Code.MSG_TIMED_OUT, "messages timed out")
 
     # --- identity and partitions ----------------------------------------------------------------------------------
@@ -340,7 +231,7 @@ class SimulatedProducer:
 
     def _acquired(self, answer: Answer) -> None:
         self._producer = answer.value
-        self._sequences.clear()
+        self._outbox.begin_anew()
         self._log("GETPID", f"Acquired PID{{Id:{self._producer.number},Epoch:{self._producer.epoch}}}")
 
     def _identify(self) -> None:
@@ -356,12 +247,11 @@ class SimulatedProducer:
         self._give_up_old()
         if answer.code is Code.NONE:
             self._pump()
-        elif self._waiting:
+        elif self._outbox.places():
             self._host.later(backoff(answer.code), self._pump)
 
-    def _register(self) -> None:
-        wanted = [place for place in self._waiting if place not in self._registered]
-        if self._id is None or not wanted or self._registering:
+    def _register(self, wanted: Sequence[TopicPartition]) -> None:
+        if not wanted or self._registering or self._id is None:
             return
         self._registering = True
         self._asked += 1
@@ -453,7 +343,7 @@ class SimulatedProducer:
             self._initialise(deadline)
         self._ended, self._bump = None, False
         self._state, self._problem = State.READY, (Code.NONE, "")
-        self._serve()
+        self._outbox.serve()
 
     # --- what went wrong ------------------------------------------------------------------------------------------
 
@@ -485,12 +375,6 @@ class SimulatedProducer:
         self._give_up_old()
 
     # --- reports --------------------------------------------------------------------------------------------------
-
-    def _serve(self) -> int:
-        reports, self._reports = self._reports, []
-        for report, problem, message in reports:
-            report(problem, message)
-        return len(reports)
 
     def _tell_statistics(self) -> None:
         if self._statistics is None or self._host.loop.seconds - self._told_at < STATISTICS_SECONDS:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from queue import Empty, Queue
 from random import Random
 from threading import Event, Thread, get_ident
@@ -15,13 +16,14 @@ from typing import Any
 
 from simulation.kafka.broker import Broker
 from simulation.kafka.fetcher import SimulatedReader
-from simulation.kafka.log import Producing, SimulatedKafka
+from simulation.kafka.log import SETTINGS, Producing, SimulatedKafka
 from simulation.kafka.member import SimulatedMember
 from simulation.kafka.network import Network
 from simulation.loop import Loop, Machine
 from tests.runtime.logs.words import HandClock
 
-SPEED = 40.0  # virtual seconds in a real one, at most
+SPEED = 10.0  # virtual seconds in a real one, at most
+PATIENT = replace(SETTINGS, session_timeout=timedelta(seconds=60))  # a thread of a busy machine may be slow
 STEP = 0.002  # virtual seconds
 OURS = (SimulatedKafka, SimulatedReader, SimulatedMember, Producing)
 
@@ -52,7 +54,7 @@ class Paced:
         self._stopping = False
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
-        self.log = self.do(lambda: SimulatedKafka(self.network, self.machine, clock))
+        self.log = self.do(lambda: SimulatedKafka(self.network, self.machine, clock, settings=PATIENT))
 
     def do(self, body: Callable[[], Any]) -> Any:
         """Do it in a task of the loop, and wait for it."""
