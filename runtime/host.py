@@ -200,9 +200,11 @@ class GroupService(Threaded):
     """
 
     def __init__(
-        self, group: str, topic: str, log: Log, *, member: str, telemetry: Telemetry, threads: Threads = SYSTEM
-    ) -> None:
+        self, group: str, topic: str, log: Log, *, member: str, telemetry: Telemetry, threads: Threads = SYSTEM,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:  # fmt: skip
         self._group, self._topic, self._log, self._member = group, topic, log, member
+        self._poll_seconds = poll_seconds
         self._telemetry = telemetry
         self._thread = ThreadService(group, self._run, failed=self._failed, threads=threads)
 
@@ -226,7 +228,7 @@ class GroupService(Threaded):
         member = self._log.join(self._group, self._topic, name=self._member, owner=self)
         try:
             while not running.stopping.is_set():
-                member.poll(POLL_SECONDS)
+                member.poll(self._poll_seconds)
                 if member.joined and self.works():
                     running.ready()
         finally:
@@ -244,9 +246,11 @@ class RoleService(GroupService):
 
     def __init__(
         self, role: str, lead: str, log: Log, *, member: str, make: Callable[[int, Log], PartitionService],
-        telemetry: Telemetry, threads: Threads = SYSTEM,
+        telemetry: Telemetry, threads: Threads = SYSTEM, poll_seconds: float = POLL_SECONDS,
     ) -> None:  # fmt: skip
-        super().__init__(role, lead, log, member=member, telemetry=telemetry, threads=threads)
+        super().__init__(
+            role, lead, log, member=member, telemetry=telemetry, threads=threads, poll_seconds=poll_seconds
+        )
         self._role, self._make = role, make
         self._partitions: dict[int, PartitionService] = {}
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 30.0  # for a planned stop; then it is killed, as an operator's tool does
 STEP_SECONDS = 30.0  # how long an idle partition waits: longer than in production, for an hour has many idle seconds
+POLL_SECONDS = 2.0  # between looks whether to stop; what the group has to say ends a wait
 INPUTS = {"scheduler": SCHEDULER, "dispatcher": DISPATCHER}
 
 
@@ -94,7 +95,7 @@ class RoleProcess:
         )  # fmt: skip
         self.service = RoleService(
             node.role, INPUTS[node.role].lead, self.log, member=f"{node.role}-{node.name}", make=self._partition,
-            telemetry=self.telemetry, threads=self.threads,
+            telemetry=self.telemetry, threads=self.threads, poll_seconds=POLL_SECONDS,
         )  # fmt: skip
         self.service.start()
 

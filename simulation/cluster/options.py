@@ -92,6 +92,7 @@ class Options:
     steps_per_key: int = 32
     linger_seconds: float = 0.02
     session_seconds: float = 6.0
+    quiet_workers: float = 2.0
     latency_seconds: float = 0.002
     database: bool = False
     faults: Mapping[str, float] = field(default_factory=dict)
@@ -135,7 +136,8 @@ def draw(seed: int, *, hours: float = 1.0) -> Options:
         woken_keys=chance.choice((1, 4, 512)),
         steps_per_key=chance.choice((1, 4, 32)),
         linger_seconds=chance.choice((0.0, 0.02, 0.5)),
-        session_seconds=chance.choice((6.0, 10.0, 20.0)),
+        session_seconds=chance.choice((6.0, 10.0, 20.0, 20.0)),
+        quiet_workers=chance.choice((1.0, 2.0, 2.0, 2.0)),
         latency_seconds=chance.choice((0.0005, 0.002, 0.01)),
         database=chance.random() < 0.1,
         faults=_faults(chance),

@@ -10,15 +10,16 @@ from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from runtime.record import Outgoing, TopicPartition
+from runtime.record import Outgoing, Record, TopicPartition
 from simulation.cluster.disk import AFTER_APPLY, BEFORE_APPLY
 from simulation.loop import Killed, Loop, Machine
 
 if TYPE_CHECKING:
-    from runtime.log import Log, Producer, Receipt
+    from runtime.log import Log, Producer, Reader, Receipt
 
 POINTS = ("A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A12")
 SKIP_MAX = 3  # so that not always the first passage is the one
+BREATH_SECONDS = 0.02  # more than a look at nothing takes, so that an hour has fewer of them
 COMMIT_SECONDS_MAX = 0.05  # within which a commit is under way, or has just been made
 
 
@@ -66,6 +67,10 @@ class Points:
             self._died(point)
             self._loop.kill(self._machine)
 
+    def breathe(self) -> None:
+        """Some time passes."""
+        self._loop.sleep(BREATH_SECONDS)
+
     def soon(self, *points: str) -> None:
         """The process may die at any time from now on while a commit takes."""
         if self.armed in points:
@@ -95,8 +100,29 @@ class DyingLog:
         self._points.passes("A10")
         return DyingProducer(producer, self._points)
 
+    def open_reader(self, positions: Mapping[TopicPartition, int]) -> BreathingReader:
+        """See `Log.open_reader`."""
+        return BreathingReader(self._log.open_reader(positions), self._points.breathe)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
+
+
+class BreathingReader:
+    """A reader that lets time pass when it is asked again and again for what has not come: real time would, too."""
+
+    def __init__(self, reader: Reader, breathe: Callable[[], None]) -> None:
+        self._reader, self._breathe = reader, breathe
+
+    def poll(self, *, records_max: int, bytes_max: int, timeout: float) -> list[Record]:
+        """See `Reader.poll`."""
+        records = self._reader.poll(records_max=records_max, bytes_max=bytes_max, timeout=timeout)
+        if not records and timeout <= 0:
+            self._breathe()
+        return records
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
 
 
 class DyingProducer:

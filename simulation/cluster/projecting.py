@@ -21,6 +21,7 @@ from projections.store.writer import Overtaken, Writer
 from runtime.lifecycle import ThreadService
 from runtime.log import LogError
 from runtime.record import TopicPartition
+from simulation.cluster.node import POLL_SECONDS
 from simulation.cluster.story import StoryTelemetry
 from simulation.cluster.threads import LoopThreads
 from simulation.loop import Killed, Loop, Machine, Task
@@ -163,6 +164,7 @@ class TaskSharedProjector(SharedProjector):
 
     def __init__(self, process: ProjectorProcess, make: Callable[[Collection[int]], Projector]) -> None:
         super().__init__(process.log, member=process.node.name, make=make, telemetry=process.telemetry)
+        self._poll_seconds = POLL_SECONDS
         self._thread = ThreadService(
             self._group, self._run, failed=self._failed, threads=process.threads
         )  # fmt: skip
