@@ -65,10 +65,20 @@ lint: $(DEV_STAMP)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
+SEEDS ?= 20
+HOURS ?= 1
+JOBS ?= 2
+MODEL_SEQUENCES ?=
+SIM_RESULTS = $(if $(filter file,$(origin RESULTS)),,--results $(RESULTS))
+
 .PHONY: sim
-sim: $(DEV_STAMP) ## Run the simulation: the whole system under seeded faults (ARGS passes pytest options)
-	@if compgen -G 'tests/simulation/test_*.py' >/dev/null; then $(BIN)/pytest tests/simulation $(ARGS); \
-	 else echo 'There is no tests/simulation yet: nothing was simulated.' >&2; exit 1; fi
+sim: $(DEV_STAMP) ## Simulate whole clusters under seeded faults (SEEDS=20 HOURS=1 FIRST=1 JOBS=2 RESULTS=file; SEED=7 tells one story)
+ifeq ($(origin SEED),command line)
+	@$(BIN)/python -m simulation --seed $(SEED) --hours $(HOURS) $(ARGS)
+else
+	@$(BIN)/python -m simulation --seeds $(SEEDS) --hours $(HOURS) --first $(or $(FIRST),1) --jobs $(JOBS) $(SIM_RESULTS) $(ARGS)
+	@if [ -n "$(MODEL_SEQUENCES)" ]; then MODEL_SEQUENCES=$(MODEL_SEQUENCES) $(BIN)/pytest -q tests/simulation/kafka; fi
+endif
 
 .PHONY: acceptance
 acceptance: $(DEV_STAMP) ## Run the acceptance tests: a real process, used as a person uses it
@@ -96,6 +106,14 @@ EXAMPLES ?=
 .PHONY: fuzz
 fuzz: $(DEV_STAMP) ## Read hostile input at every border: no crash, no hang, no 500 (EXAMPLES=5000 of each property)
 	@EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/fuzz $(ARGS)
+
+TIMES ?= 1000
+
+.PHONY: torn
+torn: RESULTS = torn.jsonl
+torn: $(DEV_STAMP) ## Tear transactions between owners and a broker, and audit (TIMES=1000 SEED=1 RESULTS=torn.jsonl)
+	@TORN_TIMES=$(TIMES) TORN_SEED=$(SEED) TORN_RESULTS=$(RESULTS) \
+	  $(BIN)/pytest tests/torn/test_torn_line.py -k many $(ARGS)
 
 .PHONY: bench
 bench: $(DEV_STAMP) ## Run the benchmarks one after another (ONLY=occurrences runs one)

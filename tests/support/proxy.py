@@ -46,7 +46,7 @@ class Fate(StrEnum):
     CUT = "cut"  # never arrives, and the client's connection ends
     LOSE_ANSWER = "lose_answer"  # arrives, and the client's connection ends before the answer
     REPEAT = "repeat"  # arrives, and once more on another connection when it is released or its seconds are over
-    RELEASE = "release"  # arrives once all that is kept has been sent and answered, and its seconds are over
+    RELEASE = "release"  # arrives after all that is kept, which is sent and answered between two pauses of its seconds
     FREEZE = "freeze"  # nothing arrives any more, neither here nor there, until `thaw`; then this does too
 
 
@@ -130,6 +130,7 @@ class Proxy:
         self._loop = asyncio.new_event_loop()
         self._flows = asyncio.Event()
         self._flows.set()
+        self._ends = asyncio.Event()
         self._links: set[_Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -215,6 +216,7 @@ class Proxy:
         assert self._server is not None
         self._server.close()
         self._flows.set()
+        self._ends.set()
         self._cut()  # Who reads from a closed connection comes to its end.
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for armed in self._kept:
@@ -262,10 +264,11 @@ class Proxy:
         armed.met.set()
         match rule.fate:
             case Fate.DELAY:
-                await asyncio.sleep(rule.seconds or 0)
+                await self._pause(rule.seconds or 0)
             case Fate.RELEASE:
+                await self._pause(rule.seconds or 0)
                 await self._send_all()
-                await asyncio.sleep(rule.seconds or 0)
+                await self._pause(rule.seconds or 0)
             case Fate.FREEZE:
                 self._flows.clear()
                 await self._flows.wait()
@@ -276,6 +279,11 @@ class Proxy:
         if rule.fate in CUTTING:
             link.client.close()
         link.keeps |= rule.fate in {Fate.HOLD, Fate.STRAY, Fate.LOSE_ANSWER}
+
+    async def _pause(self, seconds: float) -> None:
+        """Seconds of a network; they are over when it ends."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ends.wait(), seconds)
 
     def _met(self, key: int) -> Armed | None:
         """The rule that this request meets; all that wait for its kind have counted it."""
@@ -297,7 +305,7 @@ class Proxy:
             self._remember(asyncio.ensure_future(self._send_after(armed, armed.rule.seconds)))
 
     async def _send_after(self, armed: Armed, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await self._pause(seconds)
         await self._send(armed)
 
     async def _send_all(self) -> int:
