@@ -28,13 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = range(asked.first, asked.first + asked.seeds)
     chosen = _chosen(asked.only)
     _say(f"{len(chosen)} mutants, seeds {seeds[0]} to {seeds[-1]}. First the packages as they are.")
-    calm = campaign.unchanged(seeds, timeout=SECONDS_MAX)
-    if calm[-1].verdict is not Verdict.PASSED:
-        _say(f"They do not pass themselves: seed {calm[-1].seed} {calm[-1].verdict}: {calm[-1].said}")
+    plain = campaign.unchanged(chosen, seeds, timeout=SECONDS_MAX)
+    last = plain[-1]
+    if last.verdict is not Verdict.PASSED:
+        _say(f"They do not pass themselves: {last.profile} {last.seed} {last.verdict}: {last.said}")
         return NOTHING_SAID
-    _say(f"They pass, in {sum(trial.seconds for trial in calm):.0f} s.")
+    _say(f"They pass {len(plain)} runs, in {sum(trial.seconds for trial in plain):.0f} s.")
     outcomes = campaign.run(
-        chosen, seeds, jobs=asked.jobs, timeout=campaign.patience(calm), told=lambda one: _say(campaign.line(one))
+        chosen, seeds, jobs=asked.jobs, timeout=campaign.patience(plain), told=lambda one: _say(campaign.line(one))
     )
     for line in ("", *campaign.table(outcomes)):
         _say(line)

@@ -39,10 +39,17 @@ class Outcome:
         return sum(trial.seconds for trial in self.trials)
 
 
-def unchanged(seeds: Iterable[int], *, timeout: float) -> tuple[Trial, ...]:
-    """The packages as they are, on the same seeds; the last one tells whether all passed."""
+def unchanged(mutants: Sequence[Mutant], seeds: Sequence[int], *, timeout: float) -> tuple[Trial, ...]:
+    """The packages as they are, under all that the mutants will meet; the last one tells whether all passed."""
+    under = dict.fromkeys(profile for mutant in mutants for profile in mutant.under)
     with copied(None) as root:
-        return tuple(tried(root, seeds, timeout=timeout))
+        return tuple(tried(root, runs(under, seeds), timeout=timeout))
+
+
+def runs(under: Iterable[str], seeds: Sequence[int]) -> list[tuple[str, int]]:
+    """Every seed once under each profile, before a seed comes again."""
+    profiles = tuple(under)
+    return [(profile, seed) for seed in seeds for profile in profiles]
 
 
 def run(
@@ -52,7 +59,8 @@ def run(
 
     def one(mutant: Mutant) -> Outcome:
         with copied(mutant) as root:
-            outcome = Outcome(mutant=mutant, trials=tuple(tried(root, seeds, timeout=timeout)))
+            trials = tried(root, runs(mutant.under, seeds), timeout=timeout)
+            outcome = Outcome(mutant=mutant, trials=tuple(trials))
         told(outcome)
         return outcome
 
@@ -74,9 +82,9 @@ def line(outcome: Outcome) -> str:
     """A mutant in one line."""
     last, name = outcome.last, f"{outcome.mutant.name:44}"
     if not outcome.noticed:
-        return f"{name} SURVIVED  {len(outcome.trials)} seeds, {outcome.seconds:.0f} s: {outcome.mutant.breaks}"
-    what = " ".join(last.invariants) or last.said
-    return f"{name} {last.verdict:9} seed {last.seed}, {outcome.seconds:.0f} s: {what}"
+        return f"{name} SURVIVED  {len(outcome.trials)} runs, {outcome.seconds:.0f} s: {outcome.mutant.breaks}"
+    what = f"{' '.join(last.invariants)} {last.said}".strip()
+    return f"{name} {last.verdict:9} {last.profile} {last.seed}, {outcome.seconds:.0f} s: {what:.150}"
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
@@ -105,4 +113,8 @@ def result(outcomes: Sequence[Outcome], seeds: Sequence[int], **about: Any) -> d
 def _result(outcome: Outcome) -> dict[str, Any]:
     last = outcome.last
     said = {"group": outcome.mutant.group, "verdict": last.verdict.value, "seconds": round(outcome.seconds, 1)}
-    return said if not outcome.noticed else said | {"seed": last.seed, "invariants": list(last.invariants)}
+    return (
+        said
+        if not outcome.noticed
+        else said | {"profile": last.profile, "seed": last.seed, "invariants": list(last.invariants)}
+    )

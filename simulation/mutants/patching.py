@@ -34,13 +34,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """One seeded bug."""
+    """One seeded bug. `under` names the profiles that could bring it to light, the likeliest first."""
 
     name: str
     group: str
     breaks: str
     caught_by: tuple[str, ...]
     needs: str
+    under: tuple[str, ...]
     changes: tuple[Change, ...]
 
 
@@ -50,7 +51,8 @@ def read(path: Path) -> Mutant:
     fields = dict(line.split(": ", 1) for line in said.splitlines())
     return Mutant(
         name=path.stem, group=fields["group"], breaks=fields["breaks"],
-        caught_by=tuple(fields["caught-by"].split()), needs=fields.get("needs", ""), changes=changes(diff),
+        caught_by=tuple(fields["caught-by"].split()), needs=fields.get("needs", ""),
+        under=tuple(fields.get("under", "calm").split()), changes=changes(diff),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A mutant on trial: a copy of the packages with its change, and the simulation run on that copy, seed by seed."""
+"""A mutant on trial: a copy of the packages with its change, and the simulation run on that copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from simulation.mutants import profiles
 from simulation.mutants.patching import Mutant, apply, read
 
 ROOT = Path(__file__).parents[2]
@@ -24,15 +26,16 @@ PASSED, VIOLATED = 0, 1  # how `python -m simulation` ends; anything else is an 
 
 SAID_MAX = 300  # characters of what was noticed first
 
-_VIOLATION = re.compile(r"^\W*(I\d+) \S.*$", re.MULTILINE)
+_FAILURES = re.compile(r"^seed \d+ failed: .*\n((?:  .*\n)+)", re.MULTILINE)
+_INVARIANT = re.compile(r"^(?:checker: )?(I\d+)\b")
 
 
 class Verdict(StrEnum):
     """How one run ended."""
 
     PASSED = "passed"  # nobody noticed anything
-    CAUGHT = "caught"  # a checker objected
-    CRASHED = "crashed"  # it ended by an error that no checker spoke of
+    CAUGHT = "caught"  # a checker objected, or a part of the cluster ended by an error that no fault excuses
+    CRASHED = "crashed"  # the simulation itself ended by an error
     HUNG = "hung"  # it did not end in several times what an unchanged one takes
 
 
@@ -41,6 +44,7 @@ class Trial:
     """One run. `said` is the first thing that was noticed."""
 
     verdict: Verdict
+    profile: str
     seed: int
     seconds: float
     invariants: tuple[str, ...] = ()
@@ -64,37 +68,40 @@ def copied(mutant: Mutant | None) -> Iterator[Path]:
         yield root
 
 
-def tried(root: Path, seeds: Iterable[int], *, timeout: float) -> Iterator[Trial]:
-    """The simulation on the packages in a folder, one process a seed, up to the first one that does not pass."""
-    for seed in seeds:
-        trial = _run(root, seed, timeout)
+def tried(root: Path, runs: Iterable[tuple[str, int]], *, timeout: float) -> Iterator[Trial]:
+    """The simulation on the packages in a folder, one process for a profile and a seed, up to the first that fails."""
+    for profile, seed in runs:
+        trial = _run(root, profile, seed, timeout)
         yield trial
         if trial.verdict is not Verdict.PASSED:
             return
 
 
-def _run(root: Path, seed: int, timeout: float) -> Trial:
+def _run(root: Path, profile: str, seed: int, timeout: float) -> Trial:
     began = time.monotonic()
-    command = [sys.executable, "-m", "simulation", "--first", str(seed), "--seeds", "1"]
+    command = [sys.executable, "-m", "simulation", "--options", profiles.options(profile, seed).line()]
     environment = os.environ | {"PYTHONPATH": str(root)}
+    about: dict[str, Any] = {"profile": profile, "seed": seed}
     try:
         ended = subprocess.run(  # noqa: S603 -- our own program, from a copy of it
             command, cwd=root, env=environment, capture_output=True, text=True, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired:
-        return Trial(verdict=Verdict.HUNG, seed=seed, seconds=time.monotonic() - began)
-    return judged(ended.returncode, ended.stdout, ended.stderr, seed=seed, seconds=time.monotonic() - began)
+        return Trial(verdict=Verdict.HUNG, seconds=time.monotonic() - began, **about)
+    return judged(ended.returncode, ended.stdout, ended.stderr, seconds=time.monotonic() - began, **about)
 
 
-def judged(code: int, out: str, err: str, *, seed: int, seconds: float) -> Trial:
+def judged(code: int, out: str, err: str, *, profile: str, seed: int, seconds: float) -> Trial:
     """What a run that has ended tells."""
+    about: dict[str, Any] = {"profile": profile, "seed": seed, "seconds": seconds}
     if code == PASSED:
-        return Trial(verdict=Verdict.PASSED, seed=seed, seconds=seconds)
-    found = list(_VIOLATION.finditer(out))
-    if code == VIOLATED and found:
+        return Trial(verdict=Verdict.PASSED, **about)
+    found = _FAILURES.search(out)
+    if code == VIOLATED and found is not None:
+        failures = [line.strip() for line in found[1].splitlines()]
+        by = [match[1] for failure in failures if (match := _INVARIANT.match(failure))]
         return Trial(
-            verdict=Verdict.CAUGHT, seed=seed, seconds=seconds, said=found[0].group().strip()[:SAID_MAX],
-            invariants=tuple(dict.fromkeys(match[1] for match in found)),
+            verdict=Verdict.CAUGHT, said=failures[0][:SAID_MAX], invariants=tuple(dict.fromkeys(by)), **about
         )  # fmt: skip
     last = (err or out).strip().splitlines()[-1:]
-    return Trial(verdict=Verdict.CRASHED, seed=seed, seconds=seconds, said="".join(last)[:SAID_MAX])
+    return Trial(verdict=Verdict.CRASHED, said="".join(last)[:SAID_MAX], **about)

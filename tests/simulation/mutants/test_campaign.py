@@ -7,31 +7,49 @@ from simulation.mutants.trials import Trial, Verdict, copied, judged, mutants
 
 
 def outcome(name: str, *verdicts: Verdict, group: str = "restore") -> Outcome:
-    mutant = Mutant(name=name, group=group, breaks="something", caught_by=("I1",), needs="", changes=())
-    trials = [Trial(verdict=verdict, seed=seed, seconds=10.0) for seed, verdict in enumerate(verdicts, 1)]
+    mutant = Mutant(
+        name=name, group=group, breaks="something", caught_by=("I1",), needs="", under=("calm",), changes=()
+    )
+    trials = [
+        Trial(verdict=verdict, profile="calm", seed=seed, seconds=10.0) for seed, verdict in enumerate(verdicts, 1)
+    ]
     return Outcome(mutant=mutant, trials=tuple(trials))
 
 
 def test_a_run_that_passes_has_noticed_nothing():
-    assert judged(0, "seed 7: fine\n", "", seed=7, seconds=1.5) == Trial(
-        verdict=Verdict.PASSED, seed=7, seconds=1.5, invariants=(), said=""
+    assert judged(0, "all invariants held\n", "", profile="calm", seed=7, seconds=1.5) == Trial(
+        verdict=Verdict.PASSED, profile="calm", seed=7, seconds=1.5, invariants=(), said=""
     )
 
 
 def test_a_violation_is_told_with_its_invariant_and_the_first_one_in_its_words():
-    out = "seed 7\n  I2 runs-0@17: one is missing\n  I2 runs-0@18: another\n  I13 rows: differ\n"
+    out = (
+        "   3.000  storm I2 is only mentioned here\n"
+        "seed 7 failed: 4 violations\n"
+        "  scheduler-0#1: partition.failed: AssertionError: impossible\n"
+        "  I9: not drained 900 s after the last fault\n"
+        "  checker: I2 runs-0@17: one is missing\n"
+        "  checker: I2 runs-0@18: another\n"
+        "  again: python -m simulation --options '{}'\n"
+    )
 
-    trial = judged(1, out, "", seed=7, seconds=1.5)
+    trial = judged(1, out, "", profile="calm", seed=7, seconds=1.5)
 
     assert trial.verdict is Verdict.CAUGHT
-    assert trial.invariants == ("I2", "I13")
-    assert trial.said == "I2 runs-0@17: one is missing"
+    assert trial.invariants == ("I9", "I2")
+    assert trial.said == "scheduler-0#1: partition.failed: AssertionError: impossible"
 
 
-def test_an_error_that_no_checker_spoke_of_is_told_by_its_last_line():
-    trial = judged(1, "seed 7\n", "Traceback\n  ...\nAssertionError: impossible\n", seed=7, seconds=1.5)
+def test_an_error_of_the_simulation_itself_is_told_by_its_last_line():
+    err = "Traceback\n  ...\nAssertionError: impossible\n"
+
+    trial = judged(1, "options: {}\n", err, profile="calm", seed=7, seconds=1.5)
 
     assert (trial.verdict, trial.said) == (Verdict.CRASHED, "AssertionError: impossible")
+
+
+def test_a_mutant_meets_each_of_its_profiles_before_a_seed_comes_again():
+    assert campaign.runs(("calm", "disks"), (1, 2)) == [("calm", 1), ("disks", 1), ("calm", 2), ("disks", 2)]
 
 
 def test_the_share_counts_whatever_was_noticed():
@@ -60,15 +78,22 @@ def test_the_result_names_the_survivors_and_the_seed_that_noticed_each_other_one
         "noticed": 1,
         "survived": ["b"],
         "of": {
-            "a": {"group": "restore", "verdict": "caught", "seconds": 20.0, "seed": 2, "invariants": []},
+            "a": {
+                "group": "restore",
+                "verdict": "caught",
+                "seconds": 20.0,
+                "profile": "calm",
+                "seed": 2,
+                "invariants": [],
+            },
             "b": {"group": "restore", "verdict": "passed", "seconds": 20.0},
         },
     }
 
 
 def test_a_changed_run_may_take_five_times_as_long_as_the_slowest_unchanged_one_and_never_less_than_a_minute():
-    assert campaign.patience([Trial(verdict=Verdict.PASSED, seed=1, seconds=3.0)]) == 60.0
-    assert campaign.patience([Trial(verdict=Verdict.PASSED, seed=1, seconds=40.0)]) == 200.0
+    assert campaign.patience([Trial(verdict=Verdict.PASSED, profile="calm", seed=1, seconds=3.0)]) == 60.0
+    assert campaign.patience([Trial(verdict=Verdict.PASSED, profile="calm", seed=1, seconds=40.0)]) == 200.0
 
 
 def test_a_copy_has_the_mutants_change_and_is_gone_afterwards():

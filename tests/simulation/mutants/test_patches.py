@@ -2,7 +2,9 @@
 
 import pytest
 
+from simulation.cluster.options import FAULTS
 from simulation.mutants.patching import patched
+from simulation.mutants.profiles import PROFILES
 from simulation.mutants.trials import PACKAGES, ROOT, mutants
 
 INVARIANTS = {f"I{number}" for number in range(1, 20)}
@@ -36,3 +38,11 @@ def test_a_mutant_is_a_bug_of_the_product_and_says_which_promise_it_breaks(mutan
         package = change.path.split("/")[0]
         assert package in PACKAGES
         assert package != "simulation"
+
+
+def test_a_mutant_is_tried_under_profiles_that_there_are_and_each_of_these_is_of_use():
+    assert {profile for mutant in ALL for profile in mutant.under} == set(PROFILES)
+
+
+def test_profiles_are_made_of_faults_that_the_simulation_has():
+    assert {fault for profile in PROFILES.values() for fault in profile["faults"]} <= set(FAULTS)

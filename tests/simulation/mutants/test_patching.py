@@ -55,13 +55,16 @@ def test_lines_that_are_gone_or_there_twice_do_not_fit(source):
 
 def test_a_patch_says_what_it_is_before_it_says_what_it_changes(tmp_path):
     path = tmp_path / "too-early.patch"
-    path.write_text("group: clock and evidence\nbreaks: runs come early\ncaught-by: I2 I8\nneeds: G1\n\n" + DIFF)
+    path.write_text(
+        "group: clock and evidence\nbreaks: runs come early\ncaught-by: I2 I8\nneeds: G1\nunder: clocks\n\n" + DIFF
+    )
 
     mutant = read(path)
 
     assert mutant.name == "too-early"
     assert (mutant.group, mutant.breaks, mutant.needs) == ("clock and evidence", "runs come early", "G1")
     assert mutant.caught_by == ("I2", "I8")
+    assert mutant.under == ("clocks",)
     assert [change.path for change in mutant.changes] == ["one.py", "two/three.py"]
 
 

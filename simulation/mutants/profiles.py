@@ -1,0 +1,41 @@
+"""Under which weather a mutant is tried: a few faults of one kind, many times in a short hour.
+
+A seed of `python -m simulation` draws from all faults and lasts an hour, which is the right thing to find what nobody
+thought of. A mutant is known: it is tried under the faults that could bring it to light, as often as those allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from simulation.cluster.options import Options, draw
+
+HOURS = 0.3  # of virtual time: the first twenty minutes have something of every schedule but one
+CALM = "calm"
+
+# What differs from the options that the seed draws. Faults: how many times an hour.
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    CALM: {"faults": {}},
+    "crashes": {
+        "faults": dict.fromkeys(("A1", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A11", "K1"), 12.0),
+        "schedulers": 2, "dispatchers": 2,
+    },
+    "disks": {"faults": {"D1": 20.0, "D2": 20.0, "D3": 10.0, "A7": 20.0, "K1": 10.0}},
+    "network": {
+        "faults": dict.fromkeys(("B1", "B2", "C1", "C2", "C3", "C4", "C5", "C6"), 20.0),
+        "schedulers": 2, "dispatchers": 2,
+    },
+    "outages": {"faults": {"C9": 8.0, "B10": 6.0}, "batch_facts": 10, "woken_keys": 4},
+    "clocks": {"faults": {"G1": 16.0, "G2": 40.0, "G3": 1.0, "B10": 10.0, "K1": 20.0}, "schedulers": 2},
+    "records": {"faults": dict.fromkeys(("F1", "F3", "F4", "F5", "F8"), 40.0) | {"K1": 10.0}},
+    "workers": {"faults": dict.fromkeys(("A15", "A16", "H1", "H3", "H8", "H10"), 40.0)},
+    "deadly": {"faults": {"H7": 1.0, "H11": 6.0, "G9": 6.0}},
+    "rows": {"faults": {"A14": 30.0, "J2": 10.0, "K1": 20.0}, "projectors": 2},
+}  # fmt: skip
+
+
+def options(profile: str, seed: int) -> Options:
+    """What the simulation is run with."""
+    return replace(draw(seed, hours=HOURS), **PROFILES[profile])
