@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -12,7 +11,6 @@ from schemas.faults import Fault
 NAMES = ("interval_from", "nominal_date", "nominal_time", "run_id", "schedule", "tenant")
 PLACES_MAX = 100  # each may grow to a name's length: so a rendered payload stays within twice its limit
 
-_PLACE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _SHOWN_MAX = 40
 
 Render = Callable[[Mapping[str, str]], Mapping[str, Any]]
@@ -38,8 +36,8 @@ def faults(payload: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 def _places(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
-        for place in _PLACE.finditer(value):
-            yield pointer, place[1].strip()
+        for begin, end in _braces(value):
+            yield pointer, value[begin:end].strip()
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _places(item, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")
@@ -50,12 +48,30 @@ def _places(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
 
 def _rendered(value: Any, values: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return _PLACE.sub(lambda place: values[place[1].strip()], value)
+        return _filled(value, values)
     if isinstance(value, Mapping):
         return {key: _rendered(item, values) for key, item in value.items()}
     if isinstance(value, list):
         return [_rendered(item, values) for item in value]
     return value
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    parts, then = [], 0
+    for begin, end in _braces(text):
+        parts += [text[then : begin - 2], values[text[begin:end].strip()]]
+        then = end + 2
+    return "".join([*parts, text[then:]])
+
+
+def _braces(text: str) -> Iterator[tuple[int, int]]:
+    """What stands between `{{` and the next `}}`. Each character is looked at once: a pattern would look for the end
+    anew from each of the thirty thousand `{{` that a text may have.
+    """
+    opening = text.find("{{")
+    while opening >= 0 and (end := text.find("}}", opening + 2)) >= 0:
+        yield opening + 2, end
+        opening = text.find("{{", end + 2)
 
 
 def _unknown(pointer: str, name: str) -> Fault:

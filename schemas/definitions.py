@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -45,6 +46,9 @@ __all__ = [
 
 M = TypeVar("M", bound="Model")
 
+NEVER_ON_MAX = 32  # error types and rules of a job
+UNKNOWN_FIELDS_MAX = 1_000  # that are told: for each the nearest known name is looked for
+
 
 def _name(text: str) -> str:
     if not identity.is_name(text):
@@ -63,6 +67,17 @@ def _duration(value: Any) -> timedelta:
         return durations.parse(value)
     except ValueError as error:
         raise Misfit("duration", str(error)) from error
+
+
+def _at_most(count: int) -> BeforeValidator:
+    """A list of so many entries. It is counted before its entries are read: a fault for each of many is no help."""
+
+    def counted(value: Any) -> Any:
+        if isinstance(value, (list, tuple)) and len(value) > count:
+            raise Misfit("too_long", f"has over {count} entries")
+        return value
+
+    return BeforeValidator(counted)
 
 
 def _positive(value: timedelta) -> timedelta:
@@ -132,7 +147,7 @@ class Retry(Model):
     factor: float = Field(default=2.0, strict=True, ge=1, le=100)
     max: PositiveDuration = timedelta(minutes=5)
     jitter: Literal["full", "none"] = "full"
-    never_on: tuple[Text, ...] = Field(default=(), max_length=32)
+    never_on: Annotated[tuple[Text, ...], Field(max_length=NEVER_ON_MAX), _at_most(NEVER_ON_MAX)] = ()
     budget: Later = None
 
 
@@ -202,7 +217,14 @@ class Trigger(Model):
         | None
     ) = None
     every: Annotated[LongerDuration, AfterValidator(_whole_seconds)] | None = None
-    at: tuple[Instant, ...] | None = Field(default=None, min_length=1, max_length=limits.AT_INSTANTS_MAX)
+    at: (
+        Annotated[
+            tuple[Instant, ...],
+            Field(min_length=1, max_length=limits.AT_INSTANTS_MAX),
+            _at_most(limits.AT_INSTANTS_MAX),
+        ]
+        | None
+    ) = None
     rrule: Later = None
     dialect: Literal["unix", "quartz"] | None = None
     day_rule: Literal["vixie", "literal"] = "vixie"
@@ -295,7 +317,7 @@ def normal_form(model: Model) -> dict[str, Any]:
 def _read(cls: type[M], data: Any, *, strict: bool, pointer: str) -> tuple[M, tuple[str, ...]]:
     if faults := tuple(limits.definition_limits(data, pointer)):
         raise Refused(*faults)
-    unknown = tuple(_unknown(cls, data, pointer))
+    unknown = tuple(islice(_unknown(cls, data, pointer), UNKNOWN_FIELDS_MAX))
     try:
         model = cls.model_validate(data)
     except ValidationError as error:
@@ -323,11 +345,16 @@ def _unknown(cls: type[Model], data: Any, pointer: str) -> Iterator[Fault]:
     for key, value in data.items():
         if key not in known:
             yield refusals.unknown_field(str(key), known, pointer)
-        elif (below := _BELOW.get((cls, key))) is not None:
+        elif (below := _below(cls, key, value)) is not None:
             yield from _unknown(below, value, f"{pointer}/{key}")
-        elif key == "target" and isinstance(value, Mapping) and isinstance(kind := value.get("type"), str):
-            if kind in _TARGETS:  # What is no text cannot be looked up: a list has no hash.
-                yield from _unknown(_TARGETS[kind], value, f"{pointer}/{key}")
+
+
+def _below(cls: type[Model], key: str, value: Any) -> type[Model] | None:
+    """The model that reads a field, where the field has one."""
+    if key != "target" or not isinstance(value, Mapping):
+        return _BELOW.get((cls, key))
+    kind = value.get("type")
+    return _TARGETS.get(kind) if isinstance(kind, str) else None  # a list cannot be looked up: it has no hash
 
 
 _BELOW: Mapping[tuple[type[Model], str], type[Model]] = {
