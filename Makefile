@@ -88,12 +88,16 @@ acceptance: $(DEV_STAMP) ## Run the acceptance tests: a real process, used as a 
 MINUTES ?= 20
 SCHEDULES ?= 500
 SEED ?= 1
+KILL_EVERY ?= 3.5
+BROKERS ?= 1
 RESULTS ?= storms.jsonl
 
 .PHONY: storm
-storm: $(DEV_STAMP) ## Kill processes and the broker for a while, and audit (MINUTES=20 SCHEDULES=500 SEED=1 RESULTS=storms.jsonl)
-	@STORM_MINUTES=$(MINUTES) STORM_SCHEDULES=$(SCHEDULES) STORM_SEED=$(SEED) STORM_RESULTS=$(RESULTS) \
-	  $(BIN)/pytest tests/storm $(ARGS)
+storm: $(DEV_STAMP) ## Kill processes and brokers, audit, add up (MINUTES=20 SCHEDULES=500 SEED=1 KILL_EVERY=3.5 BROKERS=1)
+	@STORM_MINUTES=$(MINUTES) STORM_SCHEDULES=$(SCHEDULES) STORM_SEED=$(SEED) STORM_KILL_EVERY=$(KILL_EVERY) \
+	  STORM_BROKERS=$(BROKERS) STORM_RESULTS=$(RESULTS) \
+	  $(BIN)/pytest tests/storm/test_storm.py $(ARGS) || failed=1; \
+	  if [ -e $(RESULTS) ]; then $(BIN)/python -m tests.storm.results $(RESULTS); fi; exit $${failed:-0}
 
 .PHONY: mutants
 mutants: RESULTS := mutants.jsonl

@@ -105,11 +105,14 @@ class Fleet:
     ) -> None:  # fmt: skip
         self._folder = folder
         self._bootstrap, self._namespace = bootstrap, namespace
+        self._replicas = bootstrap.count(",") + 1  # as many as there are brokers
+        self._in_sync = self._replicas // 2 + 1
         self.url = f"http://127.0.0.1:{free_port(1)}"
         self._config = folder / "tidewheel.toml"
         self._config.write_text(
             f'bootstrap = "{bootstrap}"\nnamespace = "{namespace}"\npartitions = {partitions}\n'
-            f'session_timeout = "{session_timeout}"\nreplication_factor = 1\nmin_insync_replicas = 1\n'
+            f'session_timeout = "{session_timeout}"\n'
+            f"replication_factor = {self._replicas}\nmin_insync_replicas = {self._in_sync}\n"
             f'read_model = "sqlite:///{folder / "read-model.sqlite"}"\nport = {self.url.rpartition(":")[2]}\n',
             encoding="utf-8",
         )
@@ -125,7 +128,8 @@ class Fleet:
     def log(self) -> KafkaLog:
         """What all of them stand on, to be looked at."""
         settings = KafkaSettings(
-            bootstrap=self._bootstrap, namespace=self._namespace, replication_factor=1, min_insync_replicas=1
+            bootstrap=self._bootstrap, namespace=self._namespace, replication_factor=self._replicas,
+            min_insync_replicas=self._in_sync,
         )  # fmt: skip
         return KafkaLog(settings, SystemClock())
 

@@ -65,8 +65,9 @@ class Watch:
         ]
         self._created: dict[str, datetime] = {}
         self._finished: set[str] = set()
-        self._newest: dict[str, datetime] = {}  # of each schedule the latest nominal that has its outcome
         self._nominal: dict[str, datetime] = {}
+        self._due: dict[str, datetime] = {}  # of each schedule the latest instant of which there is a run
+        self._done: dict[str, datetime] = {}  # and of which a run has its outcome
         self._paused: set[str] = set()
         self._reached: dict[TopicPartition, int] = dict.fromkeys(self._places, 0)
         self._changed = threading.Condition()
@@ -101,15 +102,20 @@ class Watch:
     def goes_on_after(self, instant: datetime, *, within: float) -> bool:
         """Whether in time a run due at `instant` or later has its outcome, of each schedule."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._has_outcomes_since(instant), within)
+            return self._changed.wait_for(lambda: self._all_since(self._done, instant), within)
+
+    def creates_after(self, instant: datetime, *, within: float) -> bool:
+        """Whether in time a run due at `instant` or later is created, of each schedule."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._all_since(self._due, instant), within)
 
     def created_between(self, start: datetime, end: datetime) -> float:
         """Runs created a second, by when the log took them."""
         count = sum(start <= at < end for at in self._created.values())
         return round(count / (end - start).total_seconds(), 1)
 
-    def _has_outcomes_since(self, instant: datetime) -> bool:
-        return len(self._newest) == self._schedules and all(at >= instant for at in self._newest.values())
+    def _all_since(self, newest: Mapping[str, datetime], instant: datetime) -> bool:
+        return len(newest) == self._schedules and all(at >= instant for at in newest.values())
 
     def _has_read(self, ends: Mapping[TopicPartition, int]) -> bool:
         return all(self._reached[place] >= end for place, end in ends.items())
@@ -138,15 +144,19 @@ class Watch:
                 self._paused.add(fact["data"]["schedule"])
 
     def _note_created(self, data: Mapping[str, Any], at: datetime) -> None:
-        self._created.setdefault(data["run_id"], at)
-        self._nominal[data["run_id"]] = datetime.fromisoformat(data["nominal_time"])
-        if data["run_id"] in self._finished:
-            self._note_finished(data["run_id"])
+        run_id = data["run_id"]
+        self._created.setdefault(run_id, at)
+        self._nominal[run_id] = datetime.fromisoformat(data["nominal_time"])
+        self._note_newest(self._due, run_id)
+        if run_id in self._finished:
+            self._note_newest(self._done, run_id)
 
     def _note_finished(self, run_id: str) -> None:
         """Outcomes and runs are read from different topics, in any order."""
         self._finished.add(run_id)
-        nominal = self._nominal.get(run_id)
-        if nominal is not None:
-            schedule = run_id.rpartition(".")[0]
-            self._newest[schedule] = max(nominal, self._newest.get(schedule, nominal))
+        if run_id in self._nominal:
+            self._note_newest(self._done, run_id)
+
+    def _note_newest(self, newest: dict[str, datetime], run_id: str) -> None:
+        schedule, nominal = run_id.rpartition(".")[0], self._nominal[run_id]
+        newest[schedule] = max(nominal, newest.get(schedule, nominal))
