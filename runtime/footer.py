@@ -36,7 +36,8 @@ class Footer:
 
     Every wakeup of the partition due at or before `decided_until` has been answered, with all inputs read that the
     log held at that instant; for the scheduler: each occurrence up to it has its decision.
-    `changelog_id` is the incarnation of the topic it was written to ("": before that was kept).
+    `changelog_id` is the incarnation of the topic it was written to ("": before that was kept), `digest` now and then
+    that of all rows as the transaction leaves them (`runtime.digest`).
     """
 
     role: str
@@ -51,6 +52,7 @@ class Footer:
     rows: int
     decision_parts: int
     changelog_id: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -210,6 +210,7 @@ class Processor:
         began = self._clock.since_boot()
         self._mark, notices = self._watch.look(self._mark, began)
         self._note_what_was_read(reader)
+        self._workspace.walk.step(began)
         batch = self._new_batch()
         self._state_notices(batch, *notices)
         for record in records:
@@ -445,7 +446,7 @@ class Processor:
             role=self._partition.role, partition=self._partition.number, epoch=self._owner_epoch(),
             sequence=batch.sequence, clock_mark=batch.moment.now, decided_until=decided_until, positions=listed,
             facts=len(batch.facts), outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
-            changelog_id=self._incarnations[changelog.topic],
+            changelog_id=self._incarnations[changelog.topic], digest=self._workspace.walk.taken(began),
         )  # fmt: skip
         producer.send((Outgoing(*changelog, framing.FOOTER_KEY, framing.footer_bytes(footer)),))
         receipt = producer.commit(positions)

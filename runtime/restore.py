@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from runtime import continuity
+from runtime import changelog, continuity, verification
 from runtime import footer as framing
 from runtime.footer import Decision, Footer
 from runtime.logs.keeping import TOMBSTONES_KEPT
@@ -29,19 +29,15 @@ from runtime.workspace import DERIVATION, META, ROW, Workspace, split_row_key
 from schemas.faults import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from runtime.clock import Clock
     from runtime.log import Log
     from runtime.record import Record, TopicPartition
     from runtime.store import Store
 
-READ_RECORDS = 5_000  # of one read while replaying
-READ_BYTES = 16 * 1024 * 1024
-READ_SECONDS = 0.1  # how long one read may wait: only where a partition ends with a gap that holds no record
 TAIL_RECORDS = 4_096  # where the last footer is looked for first: more than most transactions hold
 HELD_ROWS_MAX = 20_000  # rows applied at once: a long replay is checkpointed on the way, so that it survives a crash
 AWAY_MAX = TOMBSTONES_KEPT - timedelta(hours=1)  # an hour for clocks that differ, and for the restore itself
+CLAIMS_KEPT = timedelta(minutes=50)  # on Kafka nothing is compacted within an hour (runtime.logs.kafka.topics)
 TOLD_SECONDS = 5.0  # between two lines about how much is left
 
 
@@ -77,11 +73,25 @@ class Progress:
         self.left = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A footer that says what the state digests to there.
+
+    `whole`: nothing that was written behind it can have taken rows from before it away by compaction, as that would
+    have begun with the decision of its own transaction, which is there.
+    """
+
+    footer: Footer
+    offset: int
+    whole: bool
+
+
 @dataclass(slots=True)
 class Replay:
     """What was read behind the checkpoint and is not applied yet.
 
-    `anew`: every wakeup is derived anew at the end, not only those of touched keys.
+    `anew`: every wakeup is derived anew at the end, not only those of touched keys. `claim` is the last footer with a
+    digest of the state there; `claimed` are the rows up to it that are not applied yet.
     """
 
     footer: Footer | None
@@ -91,13 +101,15 @@ class Replay:
     released: dict[bytes, bytes | None] = field(default_factory=dict)
     parts: list[bytes] = field(default_factory=list)
     touched: set[bytes] = field(default_factory=set)
+    claim: Claim | None = None
+    claimed: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def take(self, record: Record) -> None:
         """Read one changelog record."""
         key, value = record.key or b"", record.value
         if key == framing.FOOTER_KEY:
             assert value is not None
-            self._close(framing.read_footer(value))
+            self._close(framing.read_footer(value), record.offset)
         elif key.startswith(framing.DECISION_KEY):
             assert value is not None
             if key.endswith(b"0000"):
@@ -113,10 +125,15 @@ class Replay:
         self.touched |= {split_row_key(key)[0] for key in self.held}
         self.held = {}
 
-    def _close(self, footer: Footer) -> None:
+    def _close(self, footer: Footer, offset: int) -> None:
         assert self.footer is None or footer.sequence >= self.footer.sequence, "the changelog's sequence went back"
         self.footer = footer
         self.release()
+        if footer.digest:
+            recent = footer.clock_mark > self.began_at - CLAIMS_KEPT
+            self.claim = Claim(footer=footer, offset=offset, whole=recent and bool(self.parts))
+            self.claimed |= self.released
+            self.released = {}
         self.parts.clear()
 
     def torn(self) -> Decision | None:
@@ -147,15 +164,17 @@ def restore(
     end = log.end_offset(partition.changelog)
     progress.reached(end - start)
     covered = _last_footer(log, partition.changelog, start, end)
-    for records in _read(log, partition.changelog, start, end):
+    for records in changelog.read(log, partition.changelog, start, end):
         for record in records:
             replay.take(record)
         if records[-1].offset < covered:
             replay.release()
-        if len(replay.released) > HELD_ROWS_MAX and records[-1].offset < covered:
+        if len(replay.claimed) + len(replay.released) > HELD_ROWS_MAX and records[-1].offset < covered:
             replay.anew = True
+            _verify(log, store, partition, replay, telemetry)
             _apply(log, store, partition, replay, records[-1].offset + 1)
         progress.reached(max(end - records[-1].offset - 1, 0))
+    _verify(log, store, partition, replay, telemetry)
     _finish(log, store, workspace, partition, replay, max(start, covered + 1))
     progress.done()
     telemetry.info(
@@ -170,7 +189,7 @@ def last_word(log: Log, partition: Partition) -> Restored:
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     start = max(begin, _last_footer(log, partition.changelog, begin, end))
     replay = Replay(footer=None, anew=False, began_at=datetime.now(UTC))
-    for records in _read(log, partition.changelog, start, end):
+    for records in changelog.read(log, partition.changelog, start, end):
         for record in records:
             replay.take(record)
     return Restored(footer=replay.footer, torn=replay.torn())
@@ -188,26 +207,14 @@ def told_store_set_aside(partition: Partition, telemetry: Telemetry, reason: str
     )
 
 
-def _read(log: Log, changelog: TopicPartition, start: int, end: int) -> Iterator[list[Record]]:
-    """The records in [start, end), in batches."""
-    reader = log.open_reader({changelog: start})
-    try:
-        while reader.position(changelog) < end:
-            records = reader.poll(records_max=READ_RECORDS, bytes_max=READ_BYTES, timeout=READ_SECONDS)
-            if records:
-                yield records
-    finally:
-        reader.close()
-
-
-def _last_footer(log: Log, changelog: TopicPartition, start: int, end: int) -> int:
+def _last_footer(log: Log, place: TopicPartition, start: int, end: int) -> int:
     """The offset of the last footer in [start, end), found from the end; `start - 1` when there is none."""
     window = TAIL_RECORDS
     while True:
         low = max(start, end - window)
         found = [
             record.offset
-            for records in _read(log, changelog, low, end)
+            for records in changelog.read(log, place, low, end)
             for record in records
             if record.key == framing.FOOTER_KEY
         ]
@@ -218,9 +225,23 @@ def _last_footer(log: Log, changelog: TopicPartition, start: int, end: int) -> i
         window *= 8
 
 
+def _verify(log: Log, store: Store, partition: Partition, replay: Replay, telemetry: Telemetry) -> None:
+    """Hold the state at the last footer that has a digest against it."""
+    if replay.claim is None:
+        return
+    claim = replay.claim
+    meta = _checkpoint(log, partition, replay, claim.footer, claim.offset + 1)
+    # Of a store that only catches up the checkpoint stays behind: its keys are all touched again after a crash here.
+    store.apply(replay.claimed | ({META: meta, DERIVATION: None} if replay.anew else {}))
+    replay.claim, replay.claimed = None, {}
+    if claim.whole or not (replay.released or replay.held):
+        verification.verify(log, partition, store, claim.footer, claim.offset, telemetry)
+
+
 def _apply(log: Log, store: Store, partition: Partition, replay: Replay, offset: int) -> None:
     """Write released rows and up to where they were read; the wakeups that follow from them are still to be derived."""
-    store.apply(replay.released | {META: _checkpoint(log, partition, replay, offset), DERIVATION: None})
+    meta = _checkpoint(log, partition, replay, replay.footer, offset)
+    store.apply(replay.released | {META: meta, DERIVATION: None})
     replay.released = {}
 
 
@@ -233,15 +254,15 @@ def _finish(
     else:
         store.apply(replay.released)
         workspace.reindex(replay.touched)
-        store.apply({META: _checkpoint(log, partition, replay, offset)})
+        store.apply({META: _checkpoint(log, partition, replay, replay.footer, offset)})
     workspace.derive_anew()
 
 
-def _checkpoint(log: Log, partition: Partition, replay: Replay, offset: int) -> bytes:
+def _checkpoint(log: Log, partition: Partition, replay: Replay, footer: Footer | None, offset: int) -> bytes:
     return checkpoint_bytes(
         Checkpoint(
             cluster_id=log.cluster_id, topic_id=log.topic_id(partition.changelog.topic), role=partition.role,
-            partition=partition.number, changelog_offset=offset, footer=replay.footer, read_at=replay.began_at,
+            partition=partition.number, changelog_offset=offset, footer=footer, read_at=replay.began_at,
         )
     )  # fmt: skip
 

@@ -38,6 +38,7 @@ class Event(StrEnum):
     STORE_QUARANTINED = "store_quarantined"
     STORE_OUTDATED = "store_outdated"
     STORE_UNAVAILABLE = "store_unavailable"
+    STATE_DIFFERS = "state_differs"
     POSITIONS_DIFFER = "positions_differ"
     RECORD_REJECTED = "record_rejected"
     RECORDS_LOST = "records_lost"
@@ -70,6 +71,7 @@ class Metric(StrEnum):
     RESTORE_RECORDS_LEFT = "restore_records_left"
     DECISIONS_ROLLED_FORWARD = "decisions_rolled_forward_total"
     PARTITION_FAILED = "partition_failed"
+    STATE_DIFFERS = "state_differs"
     PROJECTION_LAG_RECORDS = "projection_lag_records"
 
 
@@ -86,6 +88,7 @@ _TABLE: Mapping[Metric, tuple[type[Counter | Gauge | Histogram], str, tuple[str,
     Metric.RESTORE_RECORDS_LEFT: (Gauge, "Records of its changelog a partition has yet to read to work.", _PARTITION),
     Metric.DECISIONS_ROLLED_FORWARD: (Counter, "Torn transactions completed at a restore.", _PARTITION),
     Metric.PARTITION_FAILED: (Gauge, "1 for a partition that stopped although nobody asked.", _PARTITION),
+    Metric.STATE_DIFFERS: (Gauge, "1 for a partition whose state was found not to be what its log says.", _PARTITION),
     Metric.PROJECTION_LAG_RECORDS: (Gauge, "Records the read model has not folded yet.", ()),
 }
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from heapq import merge
 from typing import TYPE_CHECKING, Any
 
+from runtime.digest import Walk
 from runtime.machine import NEVER, PARTITION, Wakeup
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class Workspace:
     def __init__(self, core: Core[Any], store: Store) -> None:
         self._core = core
         self._store = store
+        self.walk = Walk(store)
         self._states: OrderedDict[bytes, Any] = OrderedDict()
         self._dirty: dict[bytes, None] = {}
         self._changes: dict[bytes, bytes | None] = {}
@@ -148,6 +150,7 @@ class Workspace:
         for key in self._dirty:
             self._core.save(key, self._states[key], self._rows(key))
         rows = dict(self._changes)
+        self.walk.change(rows)
         index: dict[bytes, bytes | None] = {}
         for key in self._dirty:
             self._index(key, index)

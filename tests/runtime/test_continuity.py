@@ -10,8 +10,8 @@ import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
+from runtime import changelog, restore
 from runtime import footer as framing
-from runtime import restore
 from runtime.continuity import Halted
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import Woken
@@ -227,7 +227,7 @@ def test_a_restore_that_dies_at_any_change_loses_no_wakeup(
     shell: Watched, monkeypatch: pytest.MonkeyPatch, step: int, behind: str
 ) -> None:
     """Whether rows or wakeups were written last: the next restore goes on, and every due key is asked."""
-    monkeypatch.setattr(restore, "READ_RECORDS", 4)
+    monkeypatch.setattr(changelog, "READ_RECORDS", 4)
     monkeypatch.setattr(restore, "HELD_ROWS_MAX", 100 if behind == "a little" else 2)
     store = DyingStore()
     store.apply({} if behind == "wholly" else stored(shell))
@@ -248,7 +248,7 @@ def test_a_restore_that_dies_at_any_change_loses_no_wakeup(
 
 def test_a_restore_says_how_much_is_left(shell: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gauge, and a line every few seconds; both end at nothing."""
-    monkeypatch.setattr(restore, "READ_RECORDS", 3)
+    monkeypatch.setattr(changelog, "READ_RECORDS", 3)
     monkeypatch.setattr(restore, "TOLD_SECONDS", 0.0)
     for name in "bcdef":
         shell.publish(Add(name=name))
@@ -416,7 +416,9 @@ def test_an_input_that_was_deleted_before_it_was_read_halts_the_partition(shell:
     shell.clock.advance(timedelta(days=40))
     shell.log.maintain()
     gap = f"{CHANGES.topic} partition 0 begins at 4, and was read up to 1 only: 3 records were deleted before"
-    with pytest.raises(Halted, match=f"{gap} they were read; `tidewheel admin accept-gap --role scheduler --partition 0` "):
+    with pytest.raises(
+        Halted, match=f"{gap} they were read; `tidewheel admin accept-gap --role scheduler --partition 0` "
+    ):
         shell.processor.step(0.0)
     with pytest.raises(Halted, match=gap):
         shell.restart()
