@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from runtime.logs.kafka.settings import RECORD_BYTES_MAX
 from runtime.record import Outgoing, TopicPartition
-from simulation.kafka.client import MOVED_SECONDS, PASSING, Host, Message, error
+from simulation.kafka.client import MOVED_SECONDS, PASSING, Host, Message, error, failure
 from simulation.kafka.network import Connection
 from simulation.kafka.partition import Written
 from simulation.kafka.protocol import Answer, Batch, Code, Identity, Produce
@@ -68,6 +69,8 @@ class Outbox:
     def put(self, record: Outgoing, report: Report, seconds: float) -> None:
         """Take a record; BufferError when there are too many."""
         size = len(record.value or b"") + len(record.key or b"")
+        if size > RECORD_BYTES_MAX:
+            raise failure(Code.MSG_SIZE_TOO_LARGE, "Unable to produce message")
         if self._size + size > BYTES_MAX:
             raise BufferError("Local: Queue full")
         place, host = TopicPartition(record.topic, record.partition), self._host

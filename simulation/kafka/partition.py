@@ -162,7 +162,10 @@ class Partition:
         self.end = end
         self.begin = min(self.begin, end)
         for writer in self.writers.values():
-            writer.recent.clear()
+            gone = [sequence for sequence, written in writer.recent if written.offset >= end]
+            if gone:  # Its next batch comes with a number too high.
+                writer.next = min(gone)
+                writer.recent.clear()
             writer.open = [offset for offset in writer.open if offset < end]
             if writer.first is not None and writer.first >= end:
                 writer.first = None

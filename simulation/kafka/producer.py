@@ -146,7 +146,8 @@ class SimulatedProducer:
     ) -> None:  # fmt: skip
         """Send a record, now or a little later."""
         if self._id is not None and self._state is not State.OPEN:
-            self._raise()
+            dead = self._state is State.FATAL
+            raise failure(Code.FATAL if dead else Code.STATE, "Unable to produce message")
         self._outbox.put(Outgoing(topic, partition, key, value, tuple(headers)), on_delivery, self._message_seconds)
         if not self._pumping:
             self._pumping = True

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from runtime.log import LogError
 from runtime.logs.kafka import doubt
@@ -184,7 +184,8 @@ class KafkaProducer:
                     raise self._break(LogError(f"producer {self._id}: the brokers take nothing")) from None
                 self._call("send", client.poll, 0.05)
             except RAISED as exception:
-                raise self._break(translated(error_of(exception), f"producer {self._id}, send")) from exception
+                error = _told_by(client) or error_of(exception)
+                raise self._break(translated(error, f"producer {self._id}, send")) from exception
 
     def _flush(self, client: Producer) -> None:
         left = self._call("flush", client.flush, self._seconds)
@@ -318,6 +319,16 @@ class KafkaProducer:
     @property
     def _seconds(self) -> float:
         return self._settings.transaction_ms / 1000
+
+
+def _told_by(client: Producer) -> KafkaError | None:
+    """What a client has died of, if it has: when it refuses a record it says only that something was fatal."""
+    try:
+        client.begin_transaction()
+    except RAISED as exception:
+        error = error_of(exception)
+        return error if error.fatal() else None
+    raise AssertionError("a transaction was open")
 
 
 def discard(client: Producer) -> None:

@@ -405,3 +405,16 @@ def test_a_transactional_id_that_was_forgotten_is_an_error_and_is_taken_anew(wor
 
     world.run(body)
     assert world.sees(E0) == ["a", "c"]
+
+
+def test_who_has_learned_in_the_background_that_it_was_taken_over_is_told_so_when_it_sends(world):
+    def body():
+        old = opened(world)
+        opened(world)
+        old.begin()
+        old.send(to(E0, "late"))
+        world.pause(0.1)
+        with pytest.raises(Fenced):
+            old.send(to(E0, "later"))
+
+    world.run(body)
