@@ -23,6 +23,7 @@ TRANSPORT = Answer(Code.TRANSPORT)
 REFUSED_SECONDS = 0.002  # a machine that listens no more says so at once
 SURE_SECONDS = 0.5  # what arrives within it is answered before a client loses patience, if at all
 NEVER = float("inf")
+DEAD_AFTER = 64  # connections, between two looks for those of dead machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +154,15 @@ class Network:
 
     def connect(self, machine: Machine, name: str) -> Connection:
         """A connection of a client on a machine."""
+        self._forget_the_dead()
         connection = Connection(self, machine, name)
         self._connections[connection] = None
         return connection
+
+    def _forget_the_dead(self) -> None:
+        """Whoever was killed has closed nothing; now and then that is done for it."""
+        if len(self._connections) % DEAD_AFTER == 0:
+            self._connections = {one: None for one in self._connections if one.machine.alive}
 
     def disconnect(self, connection: Connection) -> None:
         """It is not used any more."""
