@@ -36,6 +36,9 @@ _PROBLEM = {
     },
     "required": ["type", "title", "status", "code"],
 }
+NOTE_CHARACTERS_MAX = 4096  # of a command
+NOTE = {"type": "string", "maxLength": NOTE_CHARACTERS_MAX, "description": "why, for those who read its story"}
+BY = {"type": "string", "maxLength": 256, "description": "who, for those who read its story"}
 PROBLEM: dict[int | str, dict[str, Any]] = {
     "default": {"description": "A problem", "content": {"application/problem+json": {"schema": _PROBLEM}}}
 }
@@ -46,6 +49,14 @@ def takes(model: type[BaseModel]) -> dict[str, Any]:
     """What a route says of a body that it reads itself."""
     schema = model.model_json_schema(ref_template=_COMPONENTS + "{model}", by_alias=True)
     return {"requestBody": {"content": {"application/json": {"schema": schema}}, "required": True}}
+
+
+def accepts(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    """What a route says of a small body that it reads itself; one without required fields may be left out."""
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        schema["required"] = list(required)
+    return {"requestBody": {"content": {"application/json": {"schema": schema}}, "required": bool(required)}}
 
 
 def of(app: FastAPI) -> dict[str, Any]:

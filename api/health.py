@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from api.reading import instant, json_response
@@ -25,10 +26,15 @@ class HealthRoutes:
         """What is where."""
         router = APIRouter(tags=["health"])
         router.add_api_route("/healthz", self.alive, methods=["GET"], summary="The process answers")
+        what = "Everything does its work, or what does not"
+        unready: dict[int | str, dict[str, Any]] = {
+            503: {"description": "Not yet", "content": {"application/json": {}}}
+        }
+        router.add_api_route("/readyz", self.ready, methods=["GET"], summary=what, responses=unready)
+        what = "Figures for Prometheus"
         router.add_api_route(
-            "/readyz", self.ready, methods=["GET"], summary="Everything does its work, or what does not"
-        )
-        router.add_api_route("/metrics", self.metrics, methods=["GET"], summary="Figures for Prometheus")
+            "/metrics", self.metrics, methods=["GET"], summary=what, response_class=PlainTextResponse
+        )  # fmt: skip
         return router
 
     async def alive(self) -> Response:

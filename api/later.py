@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 from fastapi import APIRouter, Response
 
@@ -38,8 +40,15 @@ def router() -> APIRouter:
     """All of them."""
     router = APIRouter(tags=["not supported yet"])
     for method, path, what in LATER:
-        router.add_api_route(path, _refusing(what), methods=[method], summary=f"Not supported yet: {what}")
+        summary, parameters = f"Not supported yet: {what}", {"parameters": list(_parameters(path))}
+        router.add_api_route(path, _refusing(what), methods=[method], summary=summary, openapi_extra=parameters)
     return router
+
+
+def _parameters(path: str) -> Iterator[dict[str, Any]]:
+    """The names in a path: nothing reads them, but the document must say that they stand there."""
+    for name in re.findall(r"{(\w+)}", path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
 def _refusing(what: str) -> Callable[[], Awaitable[Response]]:

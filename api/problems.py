@@ -10,6 +10,7 @@ import orjson
 from fastapi import Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from runtime.log import LogError
 from schemas import codec
@@ -105,9 +106,19 @@ async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed", 400: "bad_request"}.get(error.status_code, "http_error")
     detail = {404: f"There is nothing at {request.url.path}.", 405: f"{request.method} is not possible here."}
+    headers = {"Allow": ", ".join(_methods(request))} if error.status_code == 405 else error.headers  # noqa: PLR2004 -- Method Not Allowed
     return Problem(
-        error.status_code, code, detail.get(error.status_code, str(error.detail)), headers=error.headers
-    ).response()  # fmt: skip
+        error.status_code, code, detail.get(error.status_code, str(error.detail)), headers=headers
+    ).response()
+
+
+def _methods(request: Request) -> list[str]:
+    """What is possible at this place: a route knows its own method only."""
+    found: set[str] = set()
+    for route in request.app.router.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return sorted(found)
 
 
 async def _parameters(_request: Request, error: Exception) -> Response:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from api import requests, views, writes
+from api.document import BY, NOTE, accepts
 from api.problems import not_found
 from api.reading import read_instant, read_labels
 from projections.store.reader import ALL, OPEN_STATES, RunFilter, Scope
@@ -58,7 +59,8 @@ class RunRoutes:
         add("/v1/runs", self.list_all, methods=["GET"], summary="Runs of all tenants, newest first")
         add("/v1/tenants/{tenant}/runs", self.list_of_tenant, methods=["GET"], summary="Runs of a tenant, newest first")
         add("/v1/tenants/{tenant}/dead-letters", self.dead, methods=["GET"], summary="Runs that were given up")
-        add(f"{one}:cancel", self.cancel, methods=["POST"], summary="Ask a run to end")
+        noted = accepts(note=NOTE, by=BY)
+        add(f"{one}:cancel", self.cancel, methods=["POST"], summary="Ask a run to end", openapi_extra=noted)
         add(one, self.get, methods=["GET"], summary="One run with its attempts and events")
         return router
 

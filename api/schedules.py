@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from api import requests, views, writes
-from api.document import takes
+from api.document import BY, NOTE, NOTE_CHARACTERS_MAX, accepts, takes
 from api.problems import Problem, not_found
 from api.reading import json_response, read_labels
 from projections.store.reader import ALL, Scope
@@ -23,8 +23,13 @@ NEXT_SHOWN = 3
 A_MOMENT = timedelta(seconds=1)  # a definition is judged by asking what it means, however short the time asked for
 AHEAD = timedelta(days=366 * 9)  # a 29th of February may be eight years away
 SELECTED_MAX = 500  # schedules paused or resumed by one request: each is a command of its own
-NOTE_CHARACTERS_MAX = 4096  # of a command
 STATES = ("active", "paused", "deleted")
+_SELECTOR = {
+    "type": "object",
+    "description": "{} for all",
+    "properties": {"labels": {"type": "object", "additionalProperties": {"type": "string"}}},
+    "additionalProperties": False,
+}
 FILE_FIELDS = ("kind", "tenant", "name")
 
 
@@ -43,11 +48,19 @@ class ScheduleRoutes:
         add("/v1/schedules", self.list_all, methods=["GET"], summary="Schedules of all tenants")
         add("/v1/tenants", self.tenants, methods=["GET"], summary="Tenants that have schedules")
         add(many, self.list_of_tenant, methods=["GET"], summary="Schedules of a tenant")
-        add(f"{many}:pause", self.pause_many, methods=["POST"], summary="Pause all that a selector names")
-        add(f"{many}:resume", self.resume_many, methods=["POST"], summary="Resume all that a selector names")
-        add(f"{one}:pause", self.pause, methods=["POST"], summary="Skip its occurrences from now on")
-        add(f"{one}:resume", self.resume, methods=["POST"], summary="Its occurrences have runs again")
-        add(f"{one}:trigger", self.trigger, methods=["POST"], summary="One run now")
+        noted = accepts(note=NOTE, by=BY)
+        chosen = accepts("selector", selector=_SELECTOR, note=NOTE)
+        with_backfill = accepts(note=NOTE, by=BY, backfill={"type": "boolean", "description": "not in this version"})
+        for_one_run = accepts(payload={"type": "object"}, overlap={"enum": ["allow_all", "skip"]}, note=NOTE, by=BY)
+        what = "Pause all that a selector names"
+        add(f"{many}:pause", self.pause_many, methods=["POST"], summary=what, openapi_extra=chosen)
+        what = "Resume all that a selector names"
+        add(f"{many}:resume", self.resume_many, methods=["POST"], summary=what, openapi_extra=chosen)
+        what = "Skip its occurrences from now on"
+        add(f"{one}:pause", self.pause, methods=["POST"], summary=what, openapi_extra=noted)
+        what = "Its occurrences have runs again"
+        add(f"{one}:resume", self.resume, methods=["POST"], summary=what, openapi_extra=with_backfill)
+        add(f"{one}:trigger", self.trigger, methods=["POST"], summary="One run now", openapi_extra=for_one_run)
         add(f"{one}/versions", self.versions, methods=["GET"], summary="Its versions, newest first")
         add(one, self.put, methods=["PUT"], summary="Create or replace", openapi_extra=takes(definitions.Schedule))
         add(one, self.get, methods=["GET"], summary="One schedule as it stands")
