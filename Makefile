@@ -73,7 +73,7 @@ SIM_RESULTS = $(if $(filter file,$(origin RESULTS)),,--results $(RESULTS))
 
 .PHONY: sim
 sim: $(DEV_STAMP) ## Simulate whole clusters under seeded faults (SEEDS=20 HOURS=1 FIRST=1 JOBS=2 RESULTS=file; SEED=7 tells one story)
-ifeq ($(origin SEED),command line)
+ifeq ($(filter undefined file,$(origin SEED)),)
 	@$(BIN)/python -m simulation --seed $(SEED) --hours $(HOURS) $(ARGS)
 else
 	@$(BIN)/python -m simulation --seeds $(SEEDS) --hours $(HOURS) --first $(or $(FIRST),1) --jobs $(JOBS) $(SIM_RESULTS) $(ARGS)

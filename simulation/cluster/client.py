@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +132,7 @@ class Caller:
         command_id = f"{self._name}-{self._count}"
         for _ in range(REPEATS_MAX):
             asking = self._once(kind, data, command_id)
-            if asking is not None and asking.status is not None and asking.status < 500:
+            if asking is not None and asking.status is not None and asking.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 return asking
             self._site.loop.sleep(self.chance.uniform(0.5, 5.0))
         return None
@@ -143,7 +144,9 @@ class Caller:
         command = hour.record_of(kind, data, command_id, site.layout, source=hour.API, reply_to=reply_to)
         asking = self._node.ask(command, command_id, (tenant, name))
         status = None if asking is None else asking.status
-        result = UNKNOWN if status is None or status >= 500 else OK if status < 300 else FAILED
+        result = UNKNOWN
+        if status is not None and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            result = OK if status < HTTPStatus.MULTIPLE_CHOICES else FAILED
         answer = {} if asking is None else asking.body
         site.history.ended(number, result, status=status, answer=answer)
         site.story.say(self._name, f"{kind} {tenant}/{name} {command_id}: {result} {status}")
@@ -167,7 +170,7 @@ class Caller:
                 self._site.loop.sleep(self.chance.uniform(5, 200))
                 self.call("schedule.resume", subject)
             case "trigger":
-                self._trigger(subject, cancel=self.chance.random() < 0.5)
+                self._trigger(subject, cancel=self.chance.choice((True, False)))
             case "put":
                 self.call("schedule.put", hour.put(tenant, name))
             case "cancel":

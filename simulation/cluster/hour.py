@@ -26,10 +26,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from runtime.record import REPLY_HEADER, Headers, Outgoing
 from schemas import identity, topics
 from schemas.envelope import Envelope, write_envelope
 from schemas.topics import Layout
-from runtime.record import REPLY_HEADER, Headers, Outgoing
 from simulation.evidence import marker
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -139,7 +139,7 @@ def draw(seed: int, *, hours: float = 1.0) -> Options:
         session_seconds=chance.choice((6.0, 10.0, 20.0, 20.0)),
         quiet_workers=chance.choice((1.0, 2.0, 2.0, 2.0)),
         latency_seconds=chance.choice((0.0005, 0.002, 0.01)),
-        database=chance.random() < 0.1,
+        database=chance.randrange(10) == 0,
         faults=_faults(chance),
     )
 

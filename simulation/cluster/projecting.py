@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
 

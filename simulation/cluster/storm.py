@@ -210,7 +210,7 @@ class Storm:
                 node = self.chance.choice(self.world.nodes)
                 if not self.site.under_faults:
                     return
-                if node.runs and self.chance.random() < 0.5:
+                if node.runs and self.chance.choice((True, False)):
                     node.stop()
                 elif node.runs:
                     node.kill("B5")
@@ -261,7 +261,7 @@ class Storm:
         self.loop.later(self.chance.uniform(1.0, 30.0), lambda: self.world.network.release(rule))
 
     def _lossy(self) -> None:
-        if self.chance.random() < 0.5:
+        if self.chance.choice((True, False)):
             api = self.chance.choice(LOSSY)
             self._fault("C4", "network", f"an answer to {api} gets lost")
             self._rules.append(self.world.network.next(api, Fate.LOSE_ANSWER))
@@ -319,7 +319,7 @@ class Storm:
         if node is None or not node.disk.folders:
             return
         name = self.chance.choice(sorted(node.disk.folders))
-        if self.chance.random() < 0.5:
+        if self.chance.choice((True, False)):
             node.kill("D2")
         node.disk.damage(name)
         self._fault("D2", node.name, f"a bit of {name} has flipped")
@@ -384,7 +384,7 @@ class Storm:
         node = self._worker()
         if node is None:
             return
-        if self.chance.random() < 0.3:
+        if self.chance.choice((True, False, False)):
             self._fault("H8", node.name, "is stopped")
             self._task(node.stop)
         else:

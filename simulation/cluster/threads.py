@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 from simulation.loop import Loop, Machine, Signal, Task
 
@@ -24,7 +25,7 @@ class Turnstile:
         self._loop = loop
         self._changed = Flag(loop)
 
-    def __enter__(self) -> Turnstile:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:

@@ -1,6 +1,7 @@
 """Trusted systems that publish changes, and records that should never have been published.
 
-What must be refused carries the header `sim-poison`, whose value says what is wrong; nothing of the product looks at it.
+What must be refused carries the header `sim-poison`, whose value says what is wrong; nothing of the product looks at
+it.
 """
 
 from __future__ import annotations
@@ -137,11 +138,7 @@ class Upstream:
     def poison(self) -> str:
         """F1: what cannot be read."""
         poison = self._chance.choice(self._poisons)
-        self._spoil(
-            poison.what,
-            poison.value,
-            self._chance.choice((topics.SCHEDULE_CHANGES, topics.SCHEDULE_CHANGES, topics.ATTEMPTS)),
-        )
+        self._spoil(poison.what, poison.value, self._chance.choice((topics.SCHEDULE_CHANGES, topics.ATTEMPTS)))
         return poison.what
 
     def too_large(self) -> str:
@@ -153,7 +150,7 @@ class Upstream:
 
     def unknown(self) -> str:
         """F5: a type of the future, or a field of it."""
-        if self._chance.random() < 0.5:
+        if self._chance.choice((True, False)):
             self.publish("schedule.dream", {"tenant": "acme", "name": "minutely"}, ((POISON, b"unknown type"),))
             return "a type that nobody knows"
         data = hour.put("acme", "once") | {"definition": hour.SCHEDULES["acme", "once"] | {"colour": "red"}}
@@ -164,7 +161,7 @@ class Upstream:
         """F8: another's subject, or another partition."""
         data = hour.put("globex", "retried")
         record = hour.record_of("schedule.put", data, self._next_id(), self._site.layout)
-        if self._chance.random() < 0.5:
+        if self._chance.choice((True, False)):
             wrong = (record.partition + 1) % self._site.layout.schedule
             self.append(record._replace(partition=wrong))
             return "a change stands in another partition"

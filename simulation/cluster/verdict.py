@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runtime.record import TopicPartition
 from schemas import topics
@@ -47,11 +49,23 @@ class Outcome:
 def simulate(options: Options, tell: Callable[[str], None] | None = None) -> Outcome:
     """Run a cluster with these options and judge it. The same options give the same outcome."""
     world = World(options, tell)
+    with _projectors_silenced():
+        try:
+            world.run()
+            return _judged(world)
+        finally:
+            world.close()
+
+
+@contextmanager
+def _projectors_silenced() -> Iterator[None]:
+    """What they bear is in the story already, with its time; they write to the process's own log besides."""
+    logger = logging.getLogger("tidewheel.projections")
+    before, logger.disabled = logger.disabled, True
     try:
-        world.run()
-        return _judged(world)
+        yield
     finally:
-        world.close()
+        logger.disabled = before
 
 
 def _judged(world: World) -> Outcome:

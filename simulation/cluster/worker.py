@@ -334,5 +334,6 @@ class WorkerProcess:
     def _new_incarnation(self) -> Holdings:
         incarnation = f"{self.chance.getrandbits(64):016x}"
         return QuietHoldings(
-            times=self.site.options.quiet_workers, worker=self.node.name, tasks=TASKS, now=self.loop.seconds, incarnation=incarnation, answered=False
+            times=self.site.options.quiet_workers, worker=self.node.name, tasks=TASKS, now=self.loop.seconds,
+            incarnation=incarnation, answered=False,
         )  # fmt: skip

@@ -91,7 +91,7 @@ class World:
         self.place.close()
 
     def rebuilt(self) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
-        """The read model made anew from the log, by a projector of its own; nothing when that did not come to its end."""
+        """The read model made anew from the log by a projector of its own."""
         if self.options.database:
             return {}
         rows = Rows()
