@@ -63,6 +63,7 @@ class Partition:
     ended: list[Ended] = field(default_factory=list)
     waiting: dict[str, Callable[[], None]] = field(default_factory=dict)  # fetches, by client
     open: int = 0  # transactions
+    gone: list[Record] = field(default_factory=list)  # what was committed and is kept no longer, for evidence
 
     @property
     def stable(self) -> int:
@@ -179,6 +180,7 @@ class Partition:
             return
         since, stable = now - retention, self.stable
         kept = [record for record in self.records if record.appended_at >= since or record.offset >= stable]
+        self.gone += self.records[: len(self.records) - len(kept)]
         self.records, self.begin = kept, kept[0].offset if kept else stable
 
     def compact(self, now: datetime, lag: timedelta) -> None:
@@ -194,4 +196,5 @@ class Partition:
             superseded = record.offset < latest.get(record.key, 0)
             return superseded or (record.value is None and record.appended_at <= now - TOMBSTONES_KEPT)
 
+        self.gone += filter(goes, self.records)
         self.records = [record for record in self.records if not goes(record)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from runtime.record import TopicPartition
 from simulation.kafka.protocol import (
@@ -54,6 +55,7 @@ class Transaction:
     groups: set[str] = field(default_factory=set)
     count: int = 0  # of transactions begun: a timer that fires for an earlier one is void
     used_at: float = 0.0  # seconds
+    began_at: float = 0.0
 
     @property
     def is_ending(self) -> bool:
@@ -69,11 +71,23 @@ class Marks:
     group: Callable[[str, Identity, bool], None]
 
 
+class Past(NamedTuple):
+    """A transaction that has ended, as evidence keeps it; instants in seconds."""
+
+    id: str
+    producer: Identity
+    partitions: frozenset[TopicPartition]
+    began: float
+    ended: float
+    committed: bool
+
+
 class Coordinator:
     """Serves all transactional ids."""
 
     def __init__(self, loop: Loop, chance: Random, marks: Marks) -> None:
         self.transactions: dict[str, Transaction] = {}
+        self.past: list[Past] = []
         self.marker_seconds = MARKER_SECONDS
         self.slow_markers: Callable[[], float] = lambda: 0.0  # what a broker in trouble adds
         self._loop, self._chance, self._marks = loop, chance, marks
@@ -167,7 +181,7 @@ class Coordinator:
             return Code.CONCURRENT_TRANSACTIONS
         if found.state is not State.ONGOING:
             found.state, found.count, found.used_at = State.ONGOING, found.count + 1, self._loop.seconds
-            count = found.count
+            count, found.began_at = found.count, self._loop.seconds
             self._loop.later(found.timeout_seconds, lambda: self._time_up(found, count))
         return Code.NONE
 
@@ -197,13 +211,15 @@ class Coordinator:
                 mark()
             left[0] -= len(mine)
             if not left[0]:
-                self._complete(found, commit=commit)
+                self._complete(found, producer, commit=commit)
 
         for mine in [[mark] for mark in marks] if apart and marks else [marks]:
             seconds = self._chance.uniform(*self.marker_seconds) + self.slow_markers()
             self._loop.later(seconds, partial(done, mine))
 
-    def _complete(self, found: Transaction, *, commit: bool) -> None:
+    def _complete(self, found: Transaction, producer: Identity, *, commit: bool) -> None:
+        partitions = frozenset(found.partitions)
+        self.past.append(Past(found.id, producer, partitions, found.began_at, self._loop.seconds, commit))
         found.state = State.COMMITTED if commit else State.ABORTED
         found.partitions, found.groups = set(), set()
 
