@@ -19,6 +19,7 @@ FRESH = timedelta(seconds=15)  # idle workers report every 5 s, so a newest reco
 POSITIONS_KEPT = timedelta(days=30)
 IDS_KEPT = timedelta(days=24)  # the setting cannot hold more
 ABORTED_WITHIN = timedelta(seconds=1)
+AHEAD_MAX = timedelta(days=1)  # of a producer's clock: beyond it nobody has looked at it
 NAMED_MAX = 5  # topics by name in one line: enough to see which
 
 
@@ -41,7 +42,8 @@ def generation(config: Mapping[str, str]) -> Finding:
 def broker_settings(config: Mapping[str, str], settings: KafkaSettings) -> Iterator[Finding]:
     """Each setting that is not as it should be; nothing for a broker that does not tell it."""
     for find in (
-        _transactions, _elections, _automatic_topics, _sessions, _transaction_time, _positions, _ids, _aborts,
+        _transactions, _elections, _automatic_topics, _sessions, _transaction_time, _transaction_copies,
+        _position_copies, _positions, _ids, _aborts, _timestamps,
     ):  # fmt: skip
         finding = find(config, settings)
         if finding is not None:
@@ -102,6 +104,39 @@ def _transaction_time(config: Mapping[str, str], settings: KafkaSettings) -> Fin
         f"transactions of {settings.transaction_ms} ms are refused: transaction.max.timeout.ms is "
         f"{durations.render(longest)}",
         "set it to a minute or more",
+    )
+
+
+def _transaction_copies(config: Mapping[str, str], settings: KafkaSettings) -> Finding | None:
+    found = config.get("transaction.state.log.min.isr")
+    if found is None or int(found) >= settings.min_insync_replicas:
+        return None
+    return wrong(
+        f"transaction.state.log.min.isr is {found}: with one broker a commit can be forgotten",
+        f"set it to {settings.min_insync_replicas}",
+    )
+
+
+def _position_copies(config: Mapping[str, str], settings: KafkaSettings) -> Finding | None:
+    """Our topics say so themselves, the brokers' topic of positions does not."""
+    found = config.get("min.insync.replicas")
+    if found is None or int(found) >= settings.min_insync_replicas:
+        return None
+    return note(
+        f"min.insync.replicas is {found}: with one broker positions can be forgotten; ours stand in the log all the "
+        "same, those of your own consumers are not",
+        f"set it to {settings.min_insync_replicas}",
+    )
+
+
+def _timestamps(config: Mapping[str, str], _settings: KafkaSettings) -> Finding | None:
+    name = "log.message.timestamp.after.max.ms"
+    ahead = config.get(name)
+    if ahead is None or int(ahead) <= AHEAD_MAX // timedelta(milliseconds=1):
+        return None
+    return note(
+        f"{name}: a record of others may say that it is of a time to come, and is then kept until long after that",
+        "set it to 3600000 (an hour)",
     )
 
 
@@ -214,6 +249,19 @@ def health(topics: Iterable[FoundTopic]) -> Iterator[Finding]:
         yield wrong(f"{_named(refusing)}: too few copies are up to date, so writes are refused", "start their brokers")
     if lagging:
         yield note(f"{_named(lagging)}: some copies are not up to date", "a broker is away or catching up")
+
+
+def open_transactions(
+    before: Mapping[tuple[str, int], int], after: Mapping[tuple[str, int], int]
+) -> Iterator[Finding]:  # fmt: skip
+    """Transactions that are open in both looks, with more time between them than one may take: nobody will end them."""
+    hanging = [place for place, offset in before.items() if after.get(place) == offset]
+    for topic, partition in sorted(hanging):
+        yield wrong(
+            f"{topic} partition {partition}: a transaction hangs at offset {before[topic, partition]}, and nobody "
+            "reads what stands behind it",
+            "kafka-transactions.sh find-hanging, then abort: see the guide for operators, A transaction that hangs",
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------ clocks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from node.admin import drift, wanted
@@ -13,6 +14,7 @@ from runtime.log import LogError
 from runtime.logs.kafka import administration
 from runtime.logs.kafka.administration import Administration, Broker, Cluster, FoundTopic
 
+ABORTED_SECONDS = 2.0  # within which brokers abort what has had its time
 BROKERS_MAX = 50  # asked one by one; a cluster of more than that has a doctor of its own
 
 
@@ -82,3 +84,17 @@ def _topics(asked: Administration, settings: ClusterSettings, now: datetime) -> 
     yield from brokers.health((*there, *own.values()))
     yield from brokers.brokers_own(own, settings.log)
     yield brokers.clocks(newest, now)
+    yield from _open_transactions(asked, there, settings)
+
+
+def _open_transactions(
+    asked: Administration, topics: Sequence[FoundTopic], settings: ClusterSettings
+) -> Iterator[Finding]:  # fmt: skip
+    """Two looks, if the first one finds any under way."""
+    try:
+        before = asked.open_since(topics)
+        if before:
+            time.sleep(settings.log.transaction_ms / 1000 + ABORTED_SECONDS)
+            yield from brokers.open_transactions(before, asked.open_since(topics))
+    except LogError as error:
+        yield note(f"open transactions cannot be looked for: {error}", "ask again when all partitions have a leader")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Producer
 
 from node.admin.command import admin
 from node.admin.reaching import names_a_cluster
@@ -18,6 +19,7 @@ from runtime.logs.kafka.administration import Administration
 from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import KafkaSettings
 from runtime.record import Outgoing
+from tests.support.waiting import eventually
 
 NOBODY = "127.0.0.1:9"
 
@@ -159,7 +161,7 @@ def test_wrong_usage_is_refused_before_anybody_is_asked(arguments, said):
     assert (result.exit_code, said in result.stderr.replace("\n", " ")) == (2, True)
 
 
-@pytest.mark.parametrize("command", ["acls", "clock", "rebuild"])
+@pytest.mark.parametrize("command", ["acls", "rebuild"])
 def test_what_a_later_version_will_do_is_refused_by_name(command):
     result = CliRunner().invoke(admin, [command, "--json"])
     assert (result.exit_code, "not_supported" in result.stderr) == (2, True)
@@ -183,3 +185,18 @@ def test_a_file_names_a_cluster_when_it_sets_what_only_processes_on_kafka_have(t
     assert not names_a_cluster(file)
     file.write_text('roles = ["api"]\n', encoding="utf-8")
     assert names_a_cluster(file)
+
+
+def test_a_transaction_that_is_under_way_is_seen_until_it_ends(made):
+    """Where it begins is as far as any reader gets."""
+    topic = f"{made.settings.namespace}tidewheel.runs"
+    there = [made.administration.topics()["tidewheel.runs"]]
+    assert made.administration.open_since(there) == {}
+    producer = Producer({"bootstrap.servers": made.settings.bootstrap, "transactional.id": topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, b"x", partition=1)
+    producer.flush()
+    assert made.administration.open_since(there) == {("tidewheel.runs", 1): 0}
+    producer.abort_transaction()
+    eventually(lambda: made.administration.open_since(there) == {}, within=30, what="the marker is written")

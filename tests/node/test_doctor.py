@@ -28,6 +28,9 @@ GOOD = {
     "offsets.retention.minutes": "43200",
     "transactional.id.expiration.ms": "2147483647",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "transaction.state.log.min.isr": "2",
+    "min.insync.replicas": "2",
+    "log.message.timestamp.after.max.ms": "3600000",
 }
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -58,6 +61,9 @@ def test_of_a_broker_that_is_set_well_there_is_nothing_to_say():
         ("transaction.max.timeout.ms", "4000", "wrong", "transactions of 4500 ms are refused"),
         ("offsets.retention.minutes", "10080", "note", "offsets.retention.minutes"),
         ("transactional.id.expiration.ms", "604800000", "note", "transactional.id.expiration.ms"),
+        ("transaction.state.log.min.isr", "1", "wrong", "transaction.state.log.min.isr is 1"),
+        ("min.insync.replicas", "1", "note", "min.insync.replicas is 1"),
+        ("log.message.timestamp.after.max.ms", "9223372036854775807", "note", "log.message.timestamp.after.max.ms"),
         (
             "transaction.abort.timed.out.transaction.cleanup.interval.ms", "10000",
             "note", "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -130,6 +136,18 @@ def test_the_brokers_own_topics_have_as_many_copies_as_ours():
 )
 def test_a_partition_that_cannot_be_read_or_written_is_named(found, findings):
     assert said(list(brokers.health([found]))) == findings
+
+
+def test_a_transaction_that_is_open_in_two_looks_hangs():
+    """One that moved on, or is new, is somebody's work."""
+    before = {("tidewheel.runs", 3): 41, ("tidewheel.runs", 0): 7, ("tidewheel.links", 1): 5}
+    after = {("tidewheel.runs", 3): 41, ("tidewheel.runs", 0): 9, ("tidewheel.replies", 1): 5}
+    (finding,) = brokers.open_transactions(before, after)
+    assert (finding.verdict, finding.what) == (
+        "wrong",
+        "tidewheel.runs partition 3: a transaction hangs at offset 41, and nobody reads what stands behind it",
+    )
+    assert "kafka-transactions.sh find-hanging" in finding.remedy
 
 
 # --- topics ---

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, libversion
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, libversion
 from confluent_kafka import version as client_version
 from confluent_kafka.admin import (
     AdminClient,
@@ -139,21 +139,46 @@ class Administration:
                 raise LogError(f"topic {topic} was altered and is as before after {CREATED_SECONDS:.0f} s")
             time.sleep(LOOK_SECONDS)
 
+    def open_since(self, topics: Iterable[FoundTopic]) -> Mapping[tuple[str, int], int]:
+        """The partitions that have a transaction under way, and where the oldest of it begins: no reader gets further.
+
+        That is the last stable offset where it is behind the end.
+        """
+        places = self._led(topics)
+        ends = self._offsets(places, IsolationLevel.READ_UNCOMMITTED)
+        stable = self._offsets(places, IsolationLevel.READ_COMMITTED)
+        begin = len(self._settings.namespace)
+        return {
+            (place.topic[begin:], place.partition): stable[place] for place in places if stable[place] < ends[place]
+        }
+
     def newest(self, topics: Iterable[FoundTopic]) -> datetime | None:
         """The latest instant at which a broker appended a record to any of these; None when they hold none."""
-        places = [
-            TopicPartition(self._settings.namespace + topic.name, partition)
-            for topic in topics
-            for partition in range(topic.partitions)
-            if partition not in topic.leaderless
-        ]
         newest_of_all: Any = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-        futures = self._admin.list_offsets(dict.fromkeys(places, newest_of_all), request_timeout=ANSWER_SECONDS)
+        asked = dict.fromkeys(self._led(topics), newest_of_all)
+        futures = self._admin.list_offsets(asked, request_timeout=ANSWER_SECONDS)
         answers = [answer(future, "asking for the newest records") for future in futures.values()]
         newest = max((found.timestamp for found in answers if found is not None), default=-1)
         return instant(newest) if newest >= 0 else None
 
     # --- asking ---------------------------------------------------------------------------------------------------
+
+    def _led(self, topics: Iterable[FoundTopic]) -> list[TopicPartition]:
+        """The partitions of these that somebody leads."""
+        return [
+            TopicPartition(topic.wire, partition)
+            for topic in topics
+            for partition in range(topic.partitions)
+            if partition not in topic.leaderless
+        ]
+
+    def _offsets(self, places: list[TopicPartition], isolation: IsolationLevel) -> dict[TopicPartition, int]:
+        latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        futures = self._admin.list_offsets(
+            dict.fromkeys(places, latest), isolation_level=isolation, request_timeout=ANSWER_SECONDS
+        )
+        answers = {place: answer(future, f"asking for the end of {place.topic}") for place, future in futures.items()}
+        return {place: found.offset for place, found in answers.items() if found is not None}
 
     def _metadata(self) -> ClusterMetadata:
         """Of whichever broker answers first: `Away`, with what the client met, when none does."""
