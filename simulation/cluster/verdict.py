@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from runtime.record import TopicPartition
 from schemas import topics
 from simulation.checkers import judge
+from simulation.cluster import committed
 from simulation.cluster.hour import HOUR_SECONDS, NOON
 from simulation.cluster.node import INPUTS, partitions_of
 from simulation.cluster.options import Options
 from simulation.cluster.world import World
-from simulation.evidence import Committed, Evidence, StoreContents
+from simulation.evidence import Evidence, StoreContents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +86,7 @@ def gathered(world: World) -> Evidence:
     site, broker = world.site, world.broker
     rebuilt = world.rebuilt() if world.rested_at is not None else {}
     settings = world.settings
+    records, transactions = committed.gathered(broker, _at)
     return Evidence(
         seed=world.options.seed,
         faults=frozenset(world.options.faults),
@@ -93,7 +94,8 @@ def gathered(world: World) -> Evidence:
         faults_off_at=NOON + timedelta(seconds=HOUR_SECONDS * world.options.hours),
         rested_at=_instant(world.rested_at),
         topics={name: topic.spec for name, topic in broker.topics.items()},
-        records=dict(_records(world)),
+        records=records,
+        transactions=transactions,
         positions={role: dict(broker.groups.group(settings.named(role)).positions) for role in (*INPUTS, "projector")},
         transaction_seconds_max=settings.transaction_ms / 1000 + SWEEP_SECONDS,
         stores=tuple(_stores(world)),
@@ -114,20 +116,6 @@ def digest(evidence: Evidence) -> str:
         for record in records:
             hashed.update(repr(record[:5]).encode())
     return hashed.hexdigest()[:32]
-
-
-def _records(world: World) -> Iterator[tuple[TopicPartition, tuple[Committed, ...]]]:
-    for topic in world.broker.topics.values():
-        for partition in topic.partitions:
-            stable = partition.stable
-            yield (
-                partition.name,
-                tuple(
-                    Committed(record.offset, record.key, record.value, record.headers, record.appended_at)
-                    for record in partition.records
-                    if record.offset < stable
-                ),
-            )
 
 
 def _stores(world: World) -> Iterator[StoreContents]:
@@ -165,4 +153,8 @@ def _runs(evidence: Evidence) -> int:
 
 
 def _instant(seconds: float | None) -> datetime | None:
-    return None if seconds is None else NOON + timedelta(seconds=seconds)
+    return None if seconds is None else _at(seconds)
+
+
+def _at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
