@@ -105,6 +105,14 @@ class Broker:
 
     # --- what happens to brokers ----------------------------------------------------------------------------------
 
+    def sleep(self) -> None:
+        """All of them are away."""
+        self.is_up, self.transactions.asleep, self.groups.asleep = False, True, True
+
+    def wake(self) -> None:
+        """They are back, as they were."""
+        self.is_up, self.transactions.asleep, self.groups.asleep = True, False, False
+
     def move_coordinator(self, which: str, seconds: float) -> None:
         """The coordinator of `transactions` or `groups` is another's, who needs so long to take it over."""
         self.moving[which] = self._loop.seconds + seconds

@@ -76,6 +76,7 @@ class Groups:
         self.groups: dict[str, Group] = {}
         self._loop, self._partitions = loop, partitions
         self._named = 0
+        self.asleep = False  # while the brokers are away nobody's silence counts
 
     def group(self, name: str) -> Group:
         """A group comes into being when it is named."""
@@ -239,7 +240,7 @@ class Groups:
     def _look(self, group: Group, member: Member) -> None:
         if group.members.get(member.id) is not member:
             return
-        if member.joining is not None or member.syncing is not None:
+        if self.asleep or member.joining is not None or member.syncing is not None:
             self._heard(member)
         if member.silent_after > self._loop.seconds:
             self._watch(group, member)

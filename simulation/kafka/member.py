@@ -100,7 +100,7 @@ class SimulatedConsumer:
         self._connection.close()
         if self._owned:
             given, self._owned = self._owned, NOTHING
-            self._call("revoke" if self._in or self._callbacks_after_fatal() else "lost", given)
+            self._call("lost" if self._late else "revoke", given)
 
     def incremental_assign(self, places: Sequence[Any]) -> None:
         """The application takes what it was given."""
@@ -139,9 +139,6 @@ class SimulatedConsumer:
 
     def _call(self, what: str, partitions: frozenset[int]) -> None:
         self._callbacks[what](self, [Place(self._topic, number) for number in sorted(partitions)])
-
-    def _callbacks_after_fatal(self) -> bool:
-        return self._fatal is not None
 
     def _tell(self, told: Told) -> None:
         self._told.append(told)

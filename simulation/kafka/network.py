@@ -142,13 +142,13 @@ class Network:
 
     def outage(self) -> None:
         """The brokers are away: connections end, and new ones are refused."""
-        self.broker.is_up = False
+        self.broker.sleep()
         for connection in list(self._connections):
             connection.fail()
 
     def recover(self) -> None:
         """The brokers are back, as they were."""
-        self.broker.is_up = True
+        self.broker.wake()
 
     # --- what passes it -------------------------------------------------------------------------------------------
 
@@ -181,8 +181,8 @@ class Network:
     def carry(self, connection: Connection, number: int, request: Request, answered: Respond) -> bool:
         """Take a request on its way. Whether an answer is sure to come; else the client must watch its time."""
         self.requests += 1
-        machine, now = connection.machine.name, self.loop.seconds
-        faults, chance = self.faults_of(machine), self.chance(machine)
+        machine, now, chance = connection.machine.name, self.loop.seconds, connection.chance
+        faults = self.faults_of(machine)
         api = type(request).__name__
         rule = self._met(api, machine) if self._rules else None
         way = _drawn(faults.by_api.get(api, faults.fates), chance) if rule is None else WAYS[rule.fate]
@@ -211,8 +211,7 @@ class Network:
     def _back(self, connection: Connection, number: int, answered: Respond, way: Way, answer: Answer) -> None:
         machine = connection.machine
         if way.answered and machine.name not in self._cut:
-            faults, chance = self.faults_of(machine.name), self.chance(machine.name)
-            seconds = chance.uniform(*faults.latency_seconds)
+            seconds = connection.chance.uniform(*self.faults_of(machine.name).latency_seconds)
             self.later(machine, seconds, partial(connection.answered, number, answer, answered))
 
     def faults_of(self, machine: str) -> NetworkFaults:
@@ -259,6 +258,7 @@ class Connection:
 
     def __init__(self, network: Network, machine: Machine, name: str) -> None:
         self.machine, self.name = machine, name
+        self.chance = network.chance(machine.name)
         self.behind = 0.0  # no frame of ours arrives before this
         self.closed = False
         self.timeouts = 0

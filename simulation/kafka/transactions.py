@@ -28,6 +28,7 @@ from simulation.loop import Loop
 
 MARKER_SECONDS = (0.0005, 0.004)  # from an end to its markers, on a broker at ease
 APART_SHARE = 0.125  # of ends whose markers are written one by one, partition after partition
+NAP_SECONDS = 0.25  # between looks whether the brokers are back
 EPOCH_MAX = 32_766  # beyond it a transactional id is given another producer id
 FIRST_PRODUCER = 1000
 
@@ -92,6 +93,7 @@ class Coordinator:
         self.slow_markers: Callable[[], float] = lambda: 0.0  # what a broker in trouble adds
         self._loop, self._chance, self._marks = loop, chance, marks
         self._next = FIRST_PRODUCER
+        self.asleep = False  # while the brokers are away: what is due then happens when they are back
 
     # --- what clients ask -----------------------------------------------------------------------------------------
 
@@ -186,7 +188,9 @@ class Coordinator:
         return Code.NONE
 
     def _time_up(self, found: Transaction, count: int) -> None:
-        if found.count == count and found.state is State.ONGOING:
+        if self.asleep:
+            self._loop.later(NAP_SECONDS, lambda: self._time_up(found, count))
+        elif found.count == count and found.state is State.ONGOING:
             self._fence(found)
 
     def _fence(self, found: Transaction) -> None:
@@ -207,6 +211,9 @@ class Coordinator:
         left = [len(marks)]
 
         def done(mine: list[Callable[[], None]]) -> None:
+            if self.asleep:
+                self._loop.later(NAP_SECONDS, partial(done, mine))
+                return
             for mark in mine:
                 mark()
             left[0] -= len(mine)

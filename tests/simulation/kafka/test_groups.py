@@ -280,3 +280,16 @@ def test_positions_can_be_forgotten(world):
         return before, log.committed("group", [E0])
 
     assert world.run(body) == ({E0: 4}, {})
+
+
+def test_members_have_their_partitions_back_after_an_outage(world):
+    first, second = Process(world, "a"), Process(world, "b")
+    first.becomes(lambda: len(first.owned) + len(second.owned) == 3 and bool(first.owned) and bool(second.owned))
+    had = set(first.owned), set(second.owned)
+    for seconds in (2.0, 20.0):
+        world.network.outage()
+        world.loop.run(seconds)
+        world.network.recover()
+        world.loop.run(20.0)
+        assert (set(first.owned), set(second.owned)) == had
+    assert first.error is second.error is None

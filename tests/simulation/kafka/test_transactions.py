@@ -418,3 +418,19 @@ def test_who_has_learned_in_the_background_that_it_was_taken_over_is_told_so_whe
             old.send(to(E0, "later"))
 
     world.run(body)
+
+
+def test_while_brokers_are_away_nobody_s_time_runs_out_and_markers_wait(world):
+    world.broker.transactions.marker_seconds = (0.5, 0.5)
+
+    def body():
+        log = world.log(session=timedelta(seconds=6))
+        producer = log.open_producer("writer", group="group")
+        write(producer, *to(E0, "committed"))
+        world.network.outage()
+        world.pause(30.0)
+        assert world.broker.partition(E0).stable == 0
+        world.network.recover()
+
+    world.run(body)
+    assert world.sees(E0) == ["committed"]
