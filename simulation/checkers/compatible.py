@@ -1,7 +1,8 @@
 """I16: nothing that a version does not know is dropped in silence.
 
 A command of a type that the contract does not name has a rejection. A command with a field that no version knows (its
-publisher says so with the header `sim-unknown`) is accepted with a warning that names the field, or rejected.
+publisher says so with the header `sim-unknown`) is accepted with a warning that names the field, or rejected; one that
+changes nothing has the warning in its answer.
 What else an old reader makes of a new writer is not observed here: seeds that mix versions are judged by the others.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemas import topics
-from simulation.checkers.reading import Data, Event, events
+from simulation.checkers.reading import SCHEDULER, Data, Event, events, facts
 from simulation.evidence import UNKNOWN, Evidence, Place, Violation
 
 ID = "I16"
@@ -60,10 +61,14 @@ def _strange(evidence: Evidence) -> list[Event]:
 
 
 def _accepted(evidence: Evidence) -> dict[str, list[Data]]:
+    """What was said of each command that was accepted."""
     found: dict[str, list[Data]] = {}
     for event in events(evidence, topics.RUN_EVENTS):
         if event.type == "schedule.accepted":
             found.setdefault(event.data.get("command_id", ""), []).append(event.data)
+    for fact in facts(evidence, SCHEDULER):
+        if fact.type == "command.remembered":
+            found.setdefault(fact.data["command_id"], []).append(fact.data["body"])
     return found
 
 

@@ -36,6 +36,15 @@ def test_a_field_that_nobody_knows_is_kept_with_a_warning():
     assert compatible.observed(given.evidence()) == 1
 
 
+def test_a_change_that_changes_nothing_has_the_warning_in_its_answer():
+    given = calm()
+    put(given)
+    body = {"changed": False, "warnings": ["/data/colour is not known"]}
+    remembered = event("command.remembered", command_id="command-9", source="publisher", status=200, body=body)
+    given.transaction("scheduler", "12:00:15", [remembered])
+    assert found(given) == []
+
+
 def test_a_field_that_is_dropped_without_a_word_is_found():
     given = calm()
     put(given)
