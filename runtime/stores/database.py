@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 from weakref import WeakSet
@@ -95,7 +96,10 @@ class Database:
         self._closed = True
         for scan in list(self._scans):
             scan.release()
-        self._rocks.close()
+        # On the way it writes its buffers into tables, which a full or damaged disk refuses. It lets go of the folder all
+        # the same, and what was not written is in the write-ahead log: whoever opens it next is told what is wrong.
+        with suppress(Exception):
+            self._rocks.close()
 
     def _open(self, options: Options, *, read_only: bool = False) -> None:
         self._rocks = _open(self._path, options, read_only=read_only)
