@@ -24,6 +24,7 @@ class Folder:
 
     values: dict[bytes, bytes] = field(default_factory=dict)
     damaged: bool = False
+    forged: bool = False  # its checkpoint says what is not true
     snapshot: dict[bytes, bytes] | None = None
     holder: Machine | None = None
 
@@ -80,6 +81,7 @@ class Disk:
             checkpoint = read_checkpoint(folder.values[META])
             offset = checkpoint.changelog_offset + AHEAD
             folder.values[META] = checkpoint_bytes(replace(checkpoint, changelog_offset=offset))
+            folder.forged = True
         return bool(found)
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from runtime.log import LogError
 from runtime.partition import Partition
 from simulation.cluster.node import INPUTS, Node, partitions_of
+from simulation.cluster.options import FAULTS
 from simulation.cluster.points import POINTS
-from simulation.cluster.projecting import ProjectorNode
+from simulation.cluster.projecting import ProjectorNode, SecondProjector
 from simulation.cluster.worker import WorkerNode
 from simulation.kafka.network import CALM, Fate, Fates, Rule
 from simulation.loop import Machine
@@ -27,6 +28,7 @@ SECONDS_OF_AN_HOUR = 3600.0
 LOOK_SECONDS = 2.0  # between looks at who is down
 LOSSY = ("EndTransaction", "Produce", "CommitOffsets", "AddPartitions", "InitProducerId", "JoinGroup", "SyncGroup",
          "Heartbeat", "FetchOffsets", "ListOffsets")  # fmt: skip
+LASTING = frozenset({"G3", "H9"})
 YEAR = 365 * 86_400.0
 
 Does = Callable[[], None]
@@ -43,6 +45,8 @@ class Storm:
         self._rules: list[Rule] = []
         self._restarts: dict[str, float] = {}  # of who is down: not before
         self._away: set[str] = set()
+        self._seconds: list[SecondProjector] = []
+        self.away_seconds = 0.0
         self._does: Mapping[str, Does] = {
             **{point: lambda point=point: self._arm(point) for point in POINTS},  # type: ignore[misc]
             "A11": self._stop_and_kill, "A13": self._api_dies, "A14": self._projector_dies,
@@ -69,6 +73,8 @@ class Storm:
 
     def begin(self) -> None:
         """Let the faults come, and those who are down come back."""
+        for fault in sorted(LASTING & self.site.options.faults.keys()):
+            self._fault(fault, "clocks", FAULTS[fault][0])
         for fault, rate in self.site.options.faults.items():
             if fault in self._does:
                 self._next(fault, rate)
@@ -95,6 +101,10 @@ class Storm:
             node.clock.skew_seconds = max(-2.0, min(2.0, node.clock.skew_seconds))
         for node in self.world.nodes:
             node.disk.full = False
+        for twin in self.world.twins:
+            twin.kill("B7: the twin is found")
+        for second in self._seconds:
+            self.loop.kill(second.machine)
         self._away.clear()
         self._restarts.clear()
         self._look()
@@ -285,6 +295,7 @@ class Storm:
             return
         seconds = self.chance.uniform(*between)
         self._fault(name, "brokers", f"are away for {seconds:.0f} s")
+        self.away_seconds += seconds  # in which nobody ends a transaction whose time is up
         self.world.network.outage()
         self.loop.later(seconds, self.world.network.recover)
 
@@ -441,5 +452,6 @@ class Storm:
 
     def _second_projector(self) -> None:
         second = self.world.second_projector()
+        self._seconds.append(second)
         self._fault("J2", second.machine.name, "follows what others follow")
         self.loop.later(self.chance.uniform(5, 300), lambda: self.loop.kill(second.machine))

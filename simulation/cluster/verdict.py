@@ -97,7 +97,7 @@ def gathered(world: World) -> Evidence:
         records=records,
         transactions=transactions,
         positions={role: dict(broker.groups.group(settings.named(role)).positions) for role in (*INPUTS, "projector")},
-        transaction_seconds_max=settings.transaction_ms / 1000 + SWEEP_SECONDS,
+        transaction_seconds_max=settings.transaction_ms / 1000 + SWEEP_SECONDS + world.storm.away_seconds,
         stores=tuple(_stores(world)),
         owners=_owners(world),
         history=site.history.calls,
@@ -124,7 +124,7 @@ def _stores(world: World) -> Iterator[StoreContents]:
         for name, folder in sorted(node.disk.folders.items()):
             number = int(name.rpartition("-")[2])
             owned = owners.get((node.role, number)) == node.name
-            if not folder.damaged:
+            if not (folder.damaged or folder.forged):
                 entries = tuple(sorted(folder.values.items()))
                 yield StoreContents(
                     role=node.role, partition=number, machine=node.name, entries=entries, owned=owned
