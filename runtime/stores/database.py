@@ -96,8 +96,8 @@ class Database:
         self._closed = True
         for scan in list(self._scans):
             scan.release()
-        # On the way it writes its buffers into tables, which a full or damaged disk refuses. It lets go of the folder all
-        # the same, and what was not written is in the write-ahead log: whoever opens it next is told what is wrong.
+        # On the way it writes its buffers into tables, which a full or damaged disk refuses. The folder is let go of
+        # all the same, and what was not written is in the write-ahead log: whoever opens it next is told what is wrong.
         with suppress(Exception):
             self._rocks.close()
 
