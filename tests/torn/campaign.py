@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections import Counter
@@ -22,8 +23,10 @@ from tests.torn.house import House, Verdict
 from tests.torn.owners import Guards
 from tests.torn.tears import Draw
 
-PER_HOUSE = 25  # tears: an audit reads all that is there from the beginning
+PER_HOUSE = 15  # tears: an audit reads all that is there from the beginning
 DAMAGES_TOLD = 20
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -57,6 +60,7 @@ class Found:
                 self.damaged_kinds[verdict.kind] += 1
                 self.damage.update(verdict.damage)
                 self.told.append(f"{where}, {verdict.kind} of a {verdict.role}: {verdict.damage} {verdict.told}")
+                _log.warning("%s, tear %d: %s", self.guards, self.tears, self.told[-1])
 
     @property
     def is_damaged(self) -> bool:

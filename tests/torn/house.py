@@ -35,6 +35,7 @@ LOOK_SECONDS = 0.02  # between looks at what has happened
 TICK_SECONDS = 1.5  # at most, until our clock goes on although somebody is not done with its last second
 TEAR_TICKS = 12  # for a tear to take place: what it waits for may never come
 SETTLE_TICKS = 60
+READ_SECONDS = 120.0  # for what was written to be read: nothing is judged before
 OFFENDERS_MAX = 6  # in a verdict
 AUDITED = {topics.VERSIONS, topics.RUN_EVENTS, topics.RUN_OUTCOMES, topics.RUNS}
 QUEUE = "default"
@@ -107,8 +108,9 @@ class Watch:
     def faults(self) -> list[str]:
         """What is wrong with the changelogs, up to their ends of now."""
         ends = self._log.end_offsets(self._places)
-        deadline = time.monotonic() + SECONDS
-        while any(self._reader.position(place) < end for place, end in ends.items()) and time.monotonic() < deadline:
+        deadline = time.monotonic() + READ_SECONDS
+        while behind := [place for place, end in ends.items() if self._reader.position(place) < end]:
+            assert time.monotonic() < deadline, f"somebody's open transaction stands in {behind}"
             self.look(LOOK_SECONDS)
         for changelog in self._changelogs.values():
             changelog.settle(self._outputs)
@@ -199,7 +201,7 @@ class House:
         damage, told = self._damage(settled=self.settle())
         return Verdict(
             guards=guards, kind=tear.kind, role=owner.role, took_place=took_place, damage=damage, told=told,
-            happened=owner.proxy.happened, owners=owner.counts() - before + self._owners[place].counts(),
+            happened=owner.proxy.happened, owners=dict(owner.counts() - before + self._owners[place].counts()),
             seconds=round(time.monotonic() - began, 2),
         )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from types import MappingProxyType
 
@@ -16,6 +17,7 @@ from tests.support.proxy import (
     TXN_OFFSET_COMMIT,
     Fate,
     Rule,
+    rough,
 )
 
 # Where in a later transaction something comes late: before the nth request of a kind. The first `EndTxn` is the one
@@ -25,6 +27,7 @@ STRIKES = (
     (PRODUCE, 2), (PRODUCE, 3), (PRODUCE, 3), (PRODUCE, 4), (PRODUCE, 5), (ADD_OFFSETS, 1), (TXN_OFFSET_COMMIT, 1),
     (END_TXN, 2),
 )  # fmt: skip
+WITHIN = (PRODUCE, ADD_PARTITIONS, ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN)
 DEATHS = ((PRODUCE, 1), (PRODUCE, 2), (ADD_PARTITIONS, 1), (END_TXN, 1), (INIT_PRODUCER_ID, 1), (TXN_OFFSET_COMMIT, 1))
 PAUSES = (0.0, 0.01, 0.03)  # around the late arrival: markers are written, records arrive
 
@@ -106,6 +109,13 @@ def death(chance: Random) -> Tear:
     return Tear("death", (Rule(key=key, fate=Fate.FREEZE, nth=chance.randint(1, 4)),), dies=True)
 
 
+def rough_network(chance: Random) -> Tear:
+    """Several things in a row, of which each may meet what the one before has left."""
+    fates = (Fate.STRAY, Fate.DELAY, Fate.CUT, Fate.LOSE_ANSWER)
+    rules = rough(chance, keys=WITHIN, between=(1, 4), fates=fates, seconds=(0.0, 0.3))
+    return Tear("rough network", tuple(islice(rules, chance.randint(2, 4))))
+
+
 def _struck(kind: str, chance: Random, kept: Rule) -> Tear:
     dies = chance.random() < 0.3
     key, nth = chance.choice(DEATHS)
@@ -121,7 +131,7 @@ def _strike(chance: Random) -> Sequence[Rule]:
 # Late commits are what this is about: they are as frequent as all others together.
 KINDS: Mapping[Draw, int] = MappingProxyType({
     late_commit: 10, late_abort: 1, lost_answer: 1, lost_commit: 1, late_records: 2, late_positions: 1,
-    late_partitions: 1, late_takeover: 1, death: 2,
+    late_partitions: 1, late_takeover: 1, death: 2, rough_network: 2,
 })  # fmt: skip
 UNSEEN: Mapping[Draw, int] = MappingProxyType({repeated_commit: 5})
 
