@@ -54,7 +54,7 @@ def crontab(
     if target is None:
         click.echo(text, nl=False)
     else:
-        Path(target).write_text(text, encoding="utf-8")
+        _write(Path(target), text)
     for remark in imported.remarks:
         click.echo(str(remark), err=True)
     left_out = sum(remark.left_out for remark in imported.remarks)
@@ -65,10 +65,11 @@ def crontab(
 
 def _read(file: str, user_column: bool | None) -> list[cron.Source]:  # noqa: FBT001 -- three values, one of them "find out"
     if file == "-":
-        return [cron.Source(path="-", text=sys.stdin.read(), user_column=user_column)]
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+        return [cron.Source(path="-", text=text, user_column=user_column)]
     path = Path(file)
-    paths = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
     try:
+        paths = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
         # Cron reads bytes; a command may hold what is no UTF-8.
         return [
             cron.Source(path=str(each), text=each.read_text("utf-8", "replace"), user_column=user_column)
@@ -76,3 +77,10 @@ def _read(file: str, user_column: bool | None) -> list[cron.Source]:  # noqa: FB
         ]
     except OSError as error:
         raise click.UsageError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{target} cannot be written: {error.strerror}") from error

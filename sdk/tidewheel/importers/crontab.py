@@ -17,6 +17,7 @@ MACROS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@m
 TIMEOUT = "P1D"  # Cron ends no command. A run needs an end, and a day is longer than anything that cron starts daily.
 NAME_LENGTH_MAX = 100  # of 128: the rest is for the line that tells twins apart
 NOTE_LENGTH_MAX = 4096
+DIGITS_MAX = 4  # of a number: no field goes further than 59, and Python reads no number of 5,000
 ACCOUNTS = frozenset(
     {"root", "daemon", "bin", "sys", "man", "mail", "news", "www-data", "backup", "list", "nobody", "postgres", "mysql"}
 )
@@ -214,7 +215,7 @@ def _split(line: str) -> _Parts | None:
 
 _SETTING = re.compile(
     r"""(?: "(?P<name_in_double>[^"=]*)" | '(?P<name_in_single>[^'=]*)' | (?P<name>[^\s='"][^\s=]*) ) \s* = \s*
-        (?: "(?P<in_double>[^"]*)" | '(?P<in_single>[^']*)' | (?P<bare>(?:[^'"\s].*?)?) ) \s*""",
+        (?: "(?P<in_double>[^"]*)" | '(?P<in_single>[^']*)' | (?P<bare>(?:[^'"\s](?:.*\S)?)?) ) \s*""",
     re.VERBOSE,
 )
 
@@ -280,13 +281,16 @@ def _is_range(text: str, low: int, high: int, names: Mapping[str, int]) -> bool:
     if match is None:
         return False
     first, last, step = match.groups()
-    if step is not None and (int(step) == 0 or (first is not None and last is None)):
+    if step is not None and (not step.strip("0") or (first is not None and last is None)):
         return False  # Debian's cron refuses 1/20, which others read as 1-59/20.
     return all(low <= _number(part, names) <= high for part in (first, last) if part is not None)
 
 
 def _number(text: str, names: Mapping[str, int]) -> int:
-    return int(text) if text.isdigit() else names.get(text.lower(), -1)
+    if not text.isdigit():
+        return names.get(text.lower(), -1)
+    digits = text.lstrip("0") or "0"
+    return int(digits) if len(digits) <= DIGITS_MAX else -1
 
 
 # --- making documents -----------------------------------------------------------------------------------------------
