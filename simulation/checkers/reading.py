@@ -84,12 +84,8 @@ class Changelog:
     role: str
     partition: int
     written: list[Written] = field(default_factory=list)
+    whole: list[Written] = field(default_factory=list)  # those with a footer: they took effect
     odd: list[Place] = field(default_factory=list)
-
-    @property
-    def whole(self) -> list[Written]:
-        """The transactions that took effect."""
-        return [written for written in self.written if written.footer is not None]
 
 
 def short(type_: str) -> str:
@@ -183,6 +179,7 @@ def _changelog(evidence: Evidence, role: str, number: int) -> Changelog:
         if not _take(current, place, record):
             found.odd.append(place)
         if current.footer is not None:
+            found.whole.append(current)
             current = None
     return found
 

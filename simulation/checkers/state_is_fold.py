@@ -7,7 +7,8 @@ the store says a key has stands in its index, or nobody would ask that key in ti
 the last footer says, and footers never go back over their inputs (when all is at rest: before that, a commit may be on
 its way).
 
-A store that its machine lost or left may have been on its way to a later offset: there a row may be a later one.
+A store that its machine lost or left may have been on its way to a later offset: there a row may be a later one. It is
+not judged where disks are tampered with: what was done to it nobody has had to find out yet.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ ID = "I4"
 CHECKPOINT, KEYED, AT, ON_EVIDENCE = b"m", b"k", b"w", b"e"
 NEVER = b"\xff" * 8
 DIGESTS = 1 << 128
+TAMPERED = {"D2", "D3", "D4"}  # a flipped bit, a store that says it is ahead, one that is put back
 SHOWN_MAX = 3  # differing rows that are named: enough to see what they have in common
 
 Rows = dict[bytes, bytes]
@@ -36,21 +38,25 @@ def observed(evidence: Evidence) -> int:
     digests = sum(
         bool(written.footer and written.footer.get("digest")) for log in changelogs(evidence) for written in log.whole
     )
-    return digests + sum(_checkpoint(store) is not None for store in evidence.stores)
+    return digests + len(_judged(evidence))
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
     """Every store and every position that the log does not explain."""
-    for store in evidence.stores:
-        checkpoint = _checkpoint(store)
-        if checkpoint is not None:
-            yield from _store(evidence, store, checkpoint)
-            yield from _wakeups(store)
+    for store, checkpoint in _judged(evidence):
+        yield from _store(evidence, store, checkpoint)
+        yield from _wakeups(store)
     for log in changelogs(evidence):
         yield from _digests(log)
         yield from _positions_go_back(log)
     if evidence.rested_at is not None:
         yield from _groups(evidence)
+
+
+def _judged(evidence: Evidence) -> list[tuple[StoreContents, Data]]:
+    """The stores that have begun, with up to where they have followed."""
+    stores = [store for store in evidence.stores if store.owned or not evidence.faults & TAMPERED]
+    return [(store, checkpoint) for store in stores if (checkpoint := _checkpoint(store)) is not None]
 
 
 def _checkpoint(store: StoreContents) -> Data | None:

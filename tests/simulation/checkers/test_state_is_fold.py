@@ -58,6 +58,14 @@ def test_a_store_that_was_left_on_its_way_may_have_later_rows_but_no_others():
     assert len(found(given, other)) == 1
 
 
+def test_a_store_that_was_left_is_not_judged_where_disks_are_tampered_with():
+    given = calm()
+    rows = {STATE: b"4"}
+    left, owned = store(given, "scheduler", rows, owned=False), store(given, "scheduler", rows)
+    assert found(given, left, faults=frozenset({"D4"})) == []
+    assert len(found(given, owned, faults=frozenset({"D4"}))) == 1
+
+
 def test_a_footer_that_is_not_the_last_one_is_found():
     given = calm()
     before = store(given, "scheduler", {STATE: b"2"})
