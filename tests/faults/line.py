@@ -30,6 +30,9 @@ SETTLE_SECONDS = 60
 LATE_SECONDS = 60
 SCHEDULES = 4
 PARTITIONS = 2
+PARTITIONS_OF = {
+    family: topics.Layout(schedule=PARTITIONS, shard=PARTITIONS).partitions(family) for family in topics.Family
+}
 SLOTS = 50
 
 
@@ -58,7 +61,7 @@ class Line:
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
-            self.log = KafkaLog(self._settings, SystemClock())
+            self.log = self.opened()
             undo.callback(self.log.close)
             undo.callback(self._end)
             self._start()
@@ -94,6 +97,15 @@ class Line:
         """The one that is struck."""
         return {"scheduler": self.scheduler, "dispatcher": self.dispatcher}[role]
 
+    def opened(self) -> KafkaLog:
+        """The log, as somebody sees it who sees it for the first time."""
+        return KafkaLog(self._settings, SystemClock())
+
+    def create_topics(self) -> None:
+        """Those that are not there."""
+        with closing(self.opened()) as log:
+            log.create({spec: PARTITIONS_OF[spec.family] for spec in topics.topic_table(topics.Retention())})
+
     def must_go_on(self) -> None:
         """Runs of each schedule that are due from now on are created and done."""
         goes_on = self.watch.goes_on_after(datetime.now(UTC), within=LATE_SECONDS)
@@ -114,6 +126,11 @@ class Line:
         """What the topics alone say."""
         found: dict[str, Any] = audit(LogSource(self.log)).as_json()
         return found
+
+    def must_create_runs(self) -> None:
+        """Runs of each schedule that are due from now on are created, whoever does them."""
+        goes_on = self.watch.creates_after(datetime.now(UTC), within=LATE_SECONDS)
+        assert goes_on, f"no runs are created\n{self.told()}"
 
     def wrong(self) -> dict[str, Any]:
         """What the audit finds wrong: nothing, if all is well."""

@@ -37,11 +37,14 @@ from runtime.log import LogError
 from runtime.logs.kafka import log as kafka
 from runtime.logs.kafka.producing import KafkaProducer
 from runtime.processor import Processor
+from runtime.stores import rocksdb
 from runtime.stores.rocksdb import RocksStore
 from runtime.workspace import META
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rocksdict import Options
 
     from runtime.logs.producing import Commit
     from runtime.record import Outgoing, TopicPartition
@@ -194,7 +197,21 @@ def mortal_restore(fate: Fate) -> Callable[..., Any]:
     return restored
 
 
-def live(arguments: Sequence[str], folder: Path, output: Path, records_at_once: int | None) -> None:
+def in_small_files(wal_bytes: int) -> Callable[[], Options]:
+    """Options with which a store asks for room soon: what it is given in advance lasts for so many bytes."""
+    usual = rocksdb._options
+
+    def options() -> Options:
+        found = usual()
+        found.set_max_total_wal_size(wal_bytes)
+        return found
+
+    return options
+
+
+def live(
+    arguments: Sequence[str], folder: Path, output: Path, *, records_at_once: int | None, wal_bytes: int | None
+) -> None:
     """A life: `tidewheel serve` with these arguments, until told to stop or until its fate."""
     with output.open("ab") as said:
         os.dup2(said.fileno(), 1)
@@ -209,6 +226,8 @@ def live(arguments: Sequence[str], folder: Path, output: Path, records_at_once: 
     vars(processor)["restore"] = mortal_restore(fate)
     if records_at_once is not None:
         restore.READ_RECORDS, restore.HELD_ROWS_MAX = records_at_once, 0
+    if wal_bytes is not None:
+        vars(rocksdb)["_options"] = in_small_files(wal_bytes)
     serve(list(arguments))
 
 
@@ -235,12 +254,13 @@ class Mortal:
         (found,) = (self.folder / "process-0" / "state").iterdir()
         return found
 
-    def start(self, *extra: str, records_at_once: int | None = None) -> None:
+    def start(self, *extra: str, records_at_once: int | None = None, wal_bytes: int | None = None) -> None:
         """Begin a life."""
         assert not self.is_running, f"{self.name} lives"
         self._began = len(self.text)
-        life = ([*self._arguments, *extra], self.folder, self.output, records_at_once)
-        self._process = self._forks.Process(target=live, args=life, daemon=True)
+        life = ([*self._arguments, *extra], self.folder, self.output)
+        habits = {"records_at_once": records_at_once, "wal_bytes": wal_bytes}
+        self._process = self._forks.Process(target=live, args=life, kwargs=habits, daemon=True)
         self._process.start()
 
     def dies_at(self, point: str, count: int = 1) -> None:

@@ -40,7 +40,10 @@ POINTS = [
     ("A12", "aborted"),
 ]
 
-pytestmark = pytest.mark.parametrize("role", ["scheduler", "dispatcher"])
+pytestmark = [
+    pytest.mark.parametrize("role", ["scheduler", "dispatcher"]),
+    pytest.mark.timeout(300),  # the first one starts a broker and everybody else
+]
 
 
 @pytest.fixture(scope="module")

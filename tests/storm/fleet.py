@@ -43,6 +43,12 @@ class Member:
         """Whether its process is there, frozen or not."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process.pid
+
     def start(self) -> None:
         """Start it; what it says goes behind what it said before."""
         with self.output.open("ab") as output:
