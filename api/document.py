@@ -44,6 +44,16 @@ PROBLEM: dict[int | str, dict[str, Any]] = {
 }
 
 
+_COMMANDED = frozenset({"schedules", "jobs", "runs"})  # what is written there becomes a command of its owner
+
+
+def _written(method: str) -> dict[str, Any]:
+    """What a write may be answered with besides 200."""
+    json = {"application/json": {"schema": {"type": "object"}}}
+    pending = {"202": {"description": "Written; its owner has not answered yet", "content": json}}
+    return pending | ({"201": {"description": "Created", "content": json}} if method != "delete" else {})
+
+
 @lru_cache(maxsize=16)  # one for each body; two routes may share one
 def takes(model: type[BaseModel]) -> dict[str, Any]:
     """What a route says of a body that it reads itself."""
@@ -64,7 +74,9 @@ def of(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     components = document.setdefault("components", {}).setdefault("schemas", {})
     for path in document["paths"].values():
-        for operation in path.values():
+        for method, operation in path.items():
+            if method != "get" and not _COMMANDED.isdisjoint(operation.get("tags", ())):
+                operation["responses"] |= _written(method)
             operation["responses"].pop("422", None)  # ours are problems, and stand as the default
             schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
             components.update(schema.pop("$defs", {}))
