@@ -101,8 +101,9 @@ storm: $(DEV_STAMP) ## Kill processes and brokers, audit, add up (MINUTES=20 SCH
 
 .PHONY: mutants
 mutants: RESULTS := mutants.jsonl
+mutants: SEEDS := 3
 mutants: $(DEV_STAMP) ## Seed bugs and see that the simulation notices them (SEEDS=3 JOBS=2 ONLY=name RESULTS=mutants.jsonl)
-	@$(BIN)/python -m simulation.mutants --seeds $(or $(SEEDS),3) --jobs $(or $(JOBS),2) --results $(RESULTS) \
+	@$(BIN)/python -m simulation.mutants --seeds $(SEEDS) --jobs $(JOBS) --results $(RESULTS) \
 	  $(addprefix --only=,$(ONLY)) $(ARGS)
 
 EXAMPLES ?=

@@ -43,7 +43,7 @@ def unchanged(mutants: Sequence[Mutant], seeds: Sequence[int], *, timeout: float
     """The packages as they are, under all that the mutants will meet; the last one tells whether all passed."""
     under = dict.fromkeys(profile for mutant in mutants for profile in mutant.under)
     with copied(None) as root:
-        return tuple(tried(root, runs(under, seeds), timeout=timeout))
+        return tried(root, runs(under, seeds), timeout=timeout)
 
 
 def runs(under: Iterable[str], seeds: Sequence[int]) -> list[tuple[str, int]]:
@@ -60,7 +60,7 @@ def run(
     def one(mutant: Mutant) -> Outcome:
         with copied(mutant) as root:
             trials = tried(root, runs(mutant.under, seeds), timeout=timeout)
-            outcome = Outcome(mutant=mutant, trials=tuple(trials))
+            outcome = Outcome(mutant=mutant, trials=trials)
         told(outcome)
         return outcome
 

@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+
+import orjson
 
 from simulation.mutants import profiles
 from simulation.mutants.patching import Mutant, apply, read
@@ -22,11 +23,8 @@ from simulation.mutants.patching import Mutant, apply, read
 ROOT = Path(__file__).parents[2]
 PATCHES = Path(__file__).parent / "patches"
 PACKAGES = ("api", "dispatcher", "node", "projections", "runtime", "scheduler", "schemas", "simulation")
-PASSED, VIOLATED = 0, 1  # how `python -m simulation` ends; anything else is an error
-
 SAID_MAX = 300  # characters of what was noticed first
 
-_FAILURES = re.compile(r"^seed \d+ failed: .*\n((?:  .*\n)+)", re.MULTILINE)
 _INVARIANT = re.compile(r"^(?:checker: )?(I\d+)\b")
 
 
@@ -62,46 +60,49 @@ def copied(mutant: Mutant | None) -> Iterator[Path]:
     with TemporaryDirectory(prefix="tidewheel-mutant-") as folder:
         root = Path(folder)
         for package in PACKAGES:
-            shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("mutants"))
+            shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("patches"))
         if mutant is not None:
             apply(mutant, root)
         yield root
 
 
-def tried(root: Path, runs: Iterable[tuple[str, int]], *, timeout: float) -> Iterator[Trial]:
-    """The simulation on the packages in a folder, one process for a profile and a seed, up to the first that fails."""
-    for profile, seed in runs:
-        trial = _run(root, profile, seed, timeout)
-        yield trial
-        if trial.verdict is not Verdict.PASSED:
-            return
+def tried(root: Path, runs: Sequence[tuple[str, int]], *, timeout: float) -> tuple[Trial, ...]:
+    """The simulation on the packages in a folder, for each profile and seed up to the first that fails.
 
-
-def _run(root: Path, profile: str, seed: int, timeout: float) -> Trial:
+    `timeout` is of one run; those that were quick leave theirs to the others.
+    """
     began = time.monotonic()
-    command = [sys.executable, "-m", "simulation", "--options", profiles.options(profile, seed).line()]
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    about: dict[str, Any] = {"profile": profile, "seed": seed}
+    asked = "".join(profiles.options(profile, seed).line() + "\n" for profile, seed in runs)
     try:
-        ended = subprocess.run(  # noqa: S603 -- our own program, from a copy of it
-            command, cwd=root, env=environment, capture_output=True, text=True, timeout=timeout, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return Trial(verdict=Verdict.HUNG, seconds=time.monotonic() - began, **about)
-    return judged(ended.returncode, ended.stdout, ended.stderr, seconds=time.monotonic() - began, **about)
-
-
-def judged(code: int, out: str, err: str, *, profile: str, seed: int, seconds: float) -> Trial:
-    """What a run that has ended tells."""
-    about: dict[str, Any] = {"profile": profile, "seed": seed, "seconds": seconds}
-    if code == PASSED:
-        return Trial(verdict=Verdict.PASSED, **about)
-    found = _FAILURES.search(out)
-    if code == VIOLATED and found is not None:
-        failures = [line.strip() for line in found[1].splitlines()]
-        by = [match[1] for failure in failures if (match := _INVARIANT.match(failure))]
-        return Trial(
-            verdict=Verdict.CAUGHT, said=failures[0][:SAID_MAX], invariants=tuple(dict.fromkeys(by)), **about
+        ended = subprocess.run(
+            [sys.executable, "-m", "simulation.mutants.inside"], cwd=root, env=os.environ | {"PYTHONPATH": str(root)},
+            input=asked.encode(), capture_output=True, timeout=timeout * len(runs), check=False,
         )  # fmt: skip
-    last = (err or out).strip().splitlines()[-1:]
-    return Trial(verdict=Verdict.CRASHED, said="".join(last)[:SAID_MAX], **about)
+        out, err, how = ended.stdout, ended.stderr, Verdict.CRASHED
+    except subprocess.TimeoutExpired as expired:
+        out, err, how = expired.stdout or b"", b"it did not end", Verdict.HUNG
+    return judged(runs, out, err.decode("utf-8", "replace"), otherwise=how, seconds=time.monotonic() - began)
+
+
+def judged(
+    runs: Sequence[tuple[str, int]], out: bytes, err: str, *, otherwise: Verdict, seconds: float
+) -> tuple[Trial, ...]:
+    """What a process tells of its runs; `otherwise` is what became of one that has no line. They share the seconds."""
+    told = [tuple(orjson.loads(line)) for line in out.splitlines()]
+    share = seconds / max(1, len(told))
+    trials = [_judged(failures, *run, seconds=share) for failures, run in zip(told, runs, strict=False)]
+    if len(told) < len(runs) and not (trials and trials[-1].verdict is Verdict.CAUGHT):
+        profile, seed = runs[len(told)]
+        last = "".join(err.strip().splitlines()[-1:])
+        trials.append(Trial(verdict=otherwise, profile=profile, seed=seed, seconds=share, said=last[:SAID_MAX]))
+    return tuple(trials)
+
+
+def _judged(failures: Sequence[str], profile: str, seed: int, *, seconds: float) -> Trial:
+    if not failures:
+        return Trial(verdict=Verdict.PASSED, profile=profile, seed=seed, seconds=seconds)
+    by = dict.fromkeys(match[1] for failure in failures if (match := _INVARIANT.match(failure)))
+    return Trial(
+        verdict=Verdict.CAUGHT, profile=profile, seed=seed, seconds=seconds, invariants=tuple(by),
+        said=failures[0][:SAID_MAX],
+    )  # fmt: skip

@@ -16,36 +16,40 @@ def outcome(name: str, *verdicts: Verdict, group: str = "restore") -> Outcome:
     return Outcome(mutant=mutant, trials=tuple(trials))
 
 
-def test_a_run_that_passes_has_noticed_nothing():
-    assert judged(0, "all invariants held\n", "", profile="calm", seed=7, seconds=1.5) == Trial(
-        verdict=Verdict.PASSED, profile="calm", seed=7, seconds=1.5, invariants=(), said=""
+RUNS = [("calm", 1), ("disks", 1), ("calm", 2)]
+
+
+def test_a_run_without_failures_has_passed_and_runs_share_the_time_of_their_process():
+    assert judged(RUNS, b"[]\n[]\n[]\n", "", otherwise=Verdict.CRASHED, seconds=6.0) == (
+        Trial(verdict=Verdict.PASSED, profile="calm", seed=1, seconds=2.0, invariants=(), said=""),
+        Trial(verdict=Verdict.PASSED, profile="disks", seed=1, seconds=2.0, invariants=(), said=""),
+        Trial(verdict=Verdict.PASSED, profile="calm", seed=2, seconds=2.0, invariants=(), said=""),
     )
 
 
-def test_a_violation_is_told_with_its_invariant_and_the_first_one_in_its_words():
+def test_a_run_with_failures_is_the_last_and_is_told_with_its_invariants():
     out = (
-        "   3.000  storm I2 is only mentioned here\n"
-        "seed 7 failed: 4 violations\n"
-        "  scheduler-0#1: partition.failed: AssertionError: impossible\n"
-        "  I9: not drained 900 s after the last fault\n"
-        "  checker: I2 runs-0@17: one is missing\n"
-        "  checker: I2 runs-0@18: another\n"
-        "  again: python -m simulation --options '{}'\n"
+        b'[]\n["scheduler-0#1: partition.failed: AssertionError: impossible", "I9: not drained", '
+        b'"checker: I2 runs-0@17: one is missing", "checker: I2 runs-0@18: another"]\n'
     )
 
-    trial = judged(1, out, "", profile="calm", seed=7, seconds=1.5)
+    trials = judged(RUNS, out, "", otherwise=Verdict.CRASHED, seconds=6.0)
 
-    assert trial.verdict is Verdict.CAUGHT
-    assert trial.invariants == ("I9", "I2")
-    assert trial.said == "scheduler-0#1: partition.failed: AssertionError: impossible"
+    assert [trial.verdict for trial in trials] == [Verdict.PASSED, Verdict.CAUGHT]
+    assert (trials[-1].profile, trials[-1].seed, trials[-1].invariants) == ("disks", 1, ("I9", "I2"))
+    assert trials[-1].said == "scheduler-0#1: partition.failed: AssertionError: impossible"
 
 
-def test_an_error_of_the_simulation_itself_is_told_by_its_last_line():
+def test_a_run_of_which_nothing_is_told_ended_the_process_or_did_not_end():
     err = "Traceback\n  ...\nAssertionError: impossible\n"
 
-    trial = judged(1, "options: {}\n", err, profile="calm", seed=7, seconds=1.5)
+    trials = judged(RUNS, b"[]\n", err, otherwise=Verdict.CRASHED, seconds=6.0)
 
-    assert (trial.verdict, trial.said) == (Verdict.CRASHED, "AssertionError: impossible")
+    assert [(trial.verdict, trial.profile) for trial in trials] == [
+        (Verdict.PASSED, "calm"),
+        (Verdict.CRASHED, "disks"),
+    ]
+    assert trials[-1].said == "AssertionError: impossible"
 
 
 def test_a_mutant_meets_each_of_its_profiles_before_a_seed_comes_again():
