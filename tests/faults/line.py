@@ -106,6 +106,15 @@ class Line:
         with closing(self.opened()) as log:
             log.create({spec: PARTITIONS_OF[spec.family] for spec in topics.topic_table(topics.Retention())})
 
+    def revive(self) -> None:
+        """Begin a new life for everyone who has none."""
+        dead = [node for node in self.nodes if not node.is_running]
+        for node in dead:
+            node.lives_on()
+            node.start()
+        if dead:
+            self.must_go_on()
+
     def must_go_on(self) -> None:
         """Runs of each schedule that are due from now on are created and done."""
         goes_on = self.watch.goes_on_after(datetime.now(UTC), within=LATE_SECONDS)

@@ -54,12 +54,9 @@ def line(own_broker: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def node(line: Line, role: str) -> Mortal:
-    """The one of this role; it lives, whatever the test before did to it."""
-    node = line.of(role)
-    if not node.is_running:
-        node.start()
-        line.must_go_on()
-    return node
+    """The one of this role; all live, whatever the test before did to them."""
+    line.revive()
+    return line.of(role)
 
 
 def dies(node: Mortal, point: str) -> None:
