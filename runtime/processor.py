@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from runtime.machine import Core
     from runtime.store import Store
 
+UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
 OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell itself states, of no core's state
 _WOKEN = Woken()
 
@@ -263,7 +264,8 @@ class Processor:
         due = self._workspace.earliest_wakeup()
         if due is None:
             return timeout
-        return max(0.0, min(timeout, (due - self._clock.now()).total_seconds()))
+        soonest = 0.0 if self._asked is None else UNREAD_SECONDS
+        return min(timeout, max(soonest, (due - self._clock.now()).total_seconds()))
 
     def _note_what_was_read(self, reader: Reader) -> None:
         """Move `read_until` to the instant of the last asked ends once they have been read."""
