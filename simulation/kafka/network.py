@@ -32,6 +32,7 @@ class Fates:
 
     lost: float = 0.0  # the request never arrives
     answer_lost: float = 0.0  # it is done, and nobody hears of it
+    broken: float = 0.0  # the connection ends before the answer, half of the time before the request has arrived
     late: float = 0.0  # it arrives after `late_seconds`
     repeated: float = 0.0  # it arrives twice, the second time after `late_seconds`; no network does so unnoticed
 
@@ -58,6 +59,7 @@ class Way(NamedTuple):
     late: bool = False
     again: bool = False
     held: bool = False
+    broken: bool = False
 
 
 STRAIGHT = Way()
@@ -69,6 +71,9 @@ class Fate(StrEnum):
     HOLD = "hold"  # kept until `release`
     DROP = "drop"  # never arrives
     LOSE_ANSWER = "lose_answer"  # arrives, and its answer does not
+    STRAY = "stray"  # kept until `release`, and the client's connection ends: it asks again on another
+    CUT = "cut"  # never arrives, and the client's connection ends
+    BREAK = "break"  # arrives, and the client's connection ends before the answer
     REPEAT = "repeat"  # arrives, and once more at `release`
 
 
@@ -76,6 +81,9 @@ WAYS = {
     Fate.HOLD: Way(held=True),
     Fate.DROP: Way(arrives=False),
     Fate.LOSE_ANSWER: Way(answered=False),
+    Fate.STRAY: Way(held=True, broken=True),
+    Fate.CUT: Way(arrives=False, broken=True),
+    Fate.BREAK: Way(answered=False, broken=True),
     Fate.REPEAT: Way(again=True),
 }
 
@@ -188,7 +196,7 @@ class Network:
         way = _drawn(faults.by_api.get(api, faults.fates), chance) if rule is None else WAYS[rule.fate]
         arrive = partial(self._arrive, machine, request, partial(self._back, connection, number, answered, way))
         seconds = chance.uniform(*faults.latency_seconds)
-        if rule is not None and way is not STRAIGHT:
+        if rule is not None and (way.held or way.again):
             rule.held.append(arrive)
         elif way.again:
             self.loop.later(seconds + chance.uniform(*faults.late_seconds), arrive)
@@ -196,6 +204,8 @@ class Network:
             seconds += chance.uniform(*faults.late_seconds)
         if way.held:
             connection.behind = NEVER
+        if way.broken:
+            self.later(connection.machine, 2 * seconds, connection.fail)
         at = connection.behind = max(connection.behind, now + seconds)
         if at == NEVER or not way.arrives:
             return False
@@ -244,9 +254,13 @@ def _drawn(fates: Fates, chance: Random) -> Way:
         return STRAIGHT
     draw = chance.random()
     for share, way in (
-        (fates.lost, Way(arrives=False)), (fates.answer_lost, Way(answered=False)),
-        (fates.late, Way(late=True)), (fates.repeated, Way(answered=False, again=True)),
-    ):  # fmt: skip
+        (fates.lost, Way(arrives=False)),
+        (fates.answer_lost, Way(answered=False)),
+        (fates.broken / 2, Way(arrives=False, broken=True)),
+        (fates.broken / 2, Way(answered=False, broken=True)),
+        (fates.late, Way(late=True)),
+        (fates.repeated, Way(answered=False, again=True)),
+    ):
         if draw < share:
             return way
         draw -= share

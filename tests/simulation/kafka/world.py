@@ -56,7 +56,7 @@ class World:
         settings = replace(SETTINGS, session_timeout=session, properties=HASTY)
         return SimulatedKafka(
             self.network, self.machine(machine), self.clock, settings=settings,
-            replaced=lambda _id, why: self.reasons.append(why), **options,
+            **{"replaced": lambda _id, why: self.reasons.append(why)} | options,
         )  # fmt: skip
 
     def task(self, body: Callable[[], object], machine: str = "a") -> Task:
