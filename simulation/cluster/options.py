@@ -71,7 +71,8 @@ FAULTS: Mapping[str, tuple[str, float]] = {
     "K4": ("a process is slow: each of its calls takes long", 6),
 }
 ONLY_ON_OR_OFF = 1.0  # the rate of a fault that is there all the time, or is not
-HALF_OF_THEM = 0.35  # how many of the faults a seed has, on average
+DENSER_MAX = 4.0  # times: what is shorter than an hour has more faults an hour, so that a slice has some of them
+SHARE_ON_AVERAGE = 0.35  # of the faults that a seed has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,8 @@ class Options:
     quiet_workers: float = 2.0
     latency_seconds: float = 0.002
     database: bool = False
+    calls_every_seconds: float = 180.0  # at most, of each caller of the API
+    doubting: bool = True  # off: producers go on after a doubtful commit, and transactions are really torn (C1, C2)
     faults: Mapping[str, float] = field(default_factory=dict)
 
     def rate(self, fault: str) -> float:
@@ -140,7 +143,7 @@ def draw(seed: int, *, hours: float = 1.0) -> Options:
         quiet_workers=chance.choice((1.0, 2.0, 2.0, 2.0)),
         latency_seconds=chance.choice((0.0005, 0.002, 0.01)),
         database=chance.randrange(10) == 0,
-        faults=_faults(chance),
+        faults=_faults(chance, min(DENSER_MAX, 1 / hours)),
     )
 
 
@@ -149,10 +152,10 @@ def calm(seed: int, *, hours: float = 1.0) -> Options:
     return replace(draw(seed, hours=hours), faults={})
 
 
-def _faults(chance: Random) -> dict[str, float]:
+def _faults(chance: Random, density: float) -> dict[str, float]:
     drawn = {}
-    share = chance.uniform(0.05, 2 * HALF_OF_THEM)
+    share = chance.uniform(0.05, 2 * SHARE_ON_AVERAGE)
     for name, (_, most) in FAULTS.items():
         if chance.random() < share:
-            drawn[name] = round(most * chance.uniform(0.2, 1.0), 2) if most else ONLY_ON_OR_OFF
+            drawn[name] = round(most * density * chance.uniform(0.2, 1.0), 2) if most else ONLY_ON_OR_OFF
     return drawn
