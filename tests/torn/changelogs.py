@@ -35,9 +35,13 @@ class Changelog:
             elif key.startswith(framing.DECISION_KEY):
                 self._part(key, value, record.offset)
 
-    def settle(self, outputs: Mapping[str, int]) -> None:
-        """Hold what the footers so far count against the outputs that stand on the topics, by `tw-seq`."""
+    def owing(self) -> list[Footer]:
+        """The footers whose outputs have not been counted yet."""
         owing, self._owing = self._owing, []
+        return owing
+
+    def settle(self, owing: Iterable[Footer], outputs: Mapping[str, int]) -> None:
+        """Hold what these footers count against the outputs that stand on the topics, by `tw-seq`."""
         for footer in owing:
             there = outputs.get(f"{footer.role}-{footer.partition}-{footer.sequence}", 0)
             if there < footer.outputs:

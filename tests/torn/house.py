@@ -14,7 +14,7 @@ from random import Random
 
 import orjson
 
-from node.audit import audit
+from node.audit import Report, audit
 from node.audit.source import Entry
 from runtime.footer import FOOTER_KEY
 from runtime.logs.kafka.log import KafkaLog
@@ -81,6 +81,7 @@ class Watch:
         self._created: dict[str, datetime] = {}
         self._finished: set[str] = set()
         self._outputs: Counter[str] = Counter()  # by the position of the transaction that they were written in
+        self._limits: dict[TopicPartition, int] = {}  # up to where the audit may read
         self._entries: dict[TopicPartition, list[Entry]] = {place: [] for place in self._places}
 
     def look(self, timeout: float) -> None:
@@ -105,20 +106,36 @@ class Watch:
         marks = [self._decided(n) for n in range(LAYOUT.schedule)]
         return all(mark is not None and mark >= instant for mark in marks)
 
-    def faults(self) -> list[str]:
-        """What is wrong with the changelogs, up to their ends of now."""
+    def judge(self) -> tuple[Report, list[str]]:
+        """The audit, and what is wrong with the changelogs.
+
+        Owners go on meanwhile. So marks and footers are as they are now, events as they are when all has been read that
+        stands before those, and everything else as it is when all has been read that stands before these.
+        """
+        owing = {place: changelog.owing() for place, changelog in self._changelogs.items()}
+        self._limit(topics.changelog_topic("scheduler"))
+        self._read_all()
+        self._limit(topics.RUN_EVENTS)
+        self._read_all()
+        for place, changelog in self._changelogs.items():
+            changelog.settle(owing[place], self._outputs)
+        faults = [
+            f"{place.topic}-{place.partition}{fault}"
+            for place, changelog in self._changelogs.items()
+            for fault in changelog.faults
+        ]
+        return audit(self), faults
+
+    def _limit(self, topic: str) -> None:
+        self._limits |= {place: self._reader.position(place) for place in self._places if place.topic == topic}
+
+    def _read_all(self) -> None:
+        """Read up to the ends of now."""
         ends = self._log.end_offsets(self._places)
         deadline = time.monotonic() + READ_SECONDS
         while behind := [place for place, end in ends.items() if self._reader.position(place) < end]:
             assert time.monotonic() < deadline, f"somebody's open transaction stands in {behind}"
             self.look(LOOK_SECONDS)
-        for changelog in self._changelogs.values():
-            changelog.settle(self._outputs)
-        return [
-            f"{place.topic}-{place.partition}{fault}"
-            for place, changelog in self._changelogs.items()
-            for fault in changelog.faults
-        ]
 
     def partitions(self, topic: str) -> int:
         """See `AuditSource.partitions`."""
@@ -130,12 +147,13 @@ class Watch:
 
     def end(self, topic: str, partition: int) -> int:
         """See `AuditSource.end`."""
-        entries = self._entries[TopicPartition(topic, partition)]
-        return entries[-1].offset + 1 if entries else 0
+        place = TopicPartition(topic, partition)
+        return self._limits.get(place, self._reader.position(place))
 
     def entries(self, topic: str, partition: int, start: int) -> Iterator[Entry]:
         """See `AuditSource.entries`."""
-        return (each for each in self._entries[TopicPartition(topic, partition)] if each.offset >= start)
+        end = self.end(topic, partition)
+        return (each for each in self._entries[TopicPartition(topic, partition)] if start <= each.offset < end)
 
     def close(self) -> None:
         """Follow no more."""
@@ -260,8 +278,7 @@ class House:
 
     def _damage(self, *, settled: bool) -> tuple[dict[str, int], tuple[str, ...]]:
         """What is wrong and was not before, by kind and in words."""
-        changelogs = self._watch.faults()
-        report = audit(self._watch)
+        report, changelogs = self._watch.judge()
         found = Counter(report.faults)
         stopped = [repr(failure) for owner in self._owners.values() if (failure := owner.service.failure) is not None]
         found |= Counter({"changelog": len(changelogs), "unsettled": int(not settled), "stopped": len(stopped)})

@@ -35,7 +35,7 @@ def record(key: bytes, value: bytes) -> Record:
 def faults(*records: Record, outputs: int = 0) -> list[str]:
     changelog = Changelog()
     changelog.take(records)
-    changelog.settle({"scheduler-0-1": outputs})
+    changelog.settle(changelog.owing(), {"scheduler-0-1": outputs})
     return changelog.faults
 
 
