@@ -219,6 +219,8 @@ def read_as(kind: type[T], config: Path | None, flags: dict[str, Any]) -> T:
         return kind(**given)
     except ValidationError as error:
         raise SettingsError("; ".join(map(_line, error.errors()))) from error
+    except (OSError, ValueError, RecursionError) as error:  # of the file: its syntax, its bytes, its rights, its depth
+        raise SettingsError(f"config: {config} cannot be read as TOML: {error}") from error
 
 
 def _line(detail: Any) -> str:
