@@ -157,7 +157,8 @@ class Caller:
     def live(self) -> None:
         """Call now and then, for as long as there are faults."""
         while self._site.under_faults:
-            self._site.loop.sleep(self.chance.uniform(30, 180))
+            longest = self._site.options.calls_every_seconds
+            self._site.loop.sleep(self.chance.uniform(longest / 6, longest))
             if self._site.under_faults:
                 self._ask_for_something()
 
@@ -172,7 +173,7 @@ class Caller:
             case "trigger":
                 self._trigger(subject, cancel=self.chance.choice((True, False)))
             case "put":
-                self.call("schedule.put", hour.put(tenant, name))
+                self.call("schedule.put", hour.edited(tenant, name, self._count))
             case "cancel":
                 self._trigger({"tenant": "globex", "name": "crowded"}, cancel=True)
             case "delete":

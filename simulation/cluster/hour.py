@@ -37,6 +37,7 @@ HOUR_SECONDS = 3600.0
 DRAIN_SECONDS = 900.0
 LAST_CALLS_SECONDS = 60.0  # for callers and publishers who are in the middle of something when the faults end
 TENANTS = ("acme", "globex", "initech")
+EDITIONS = 3  # so that a put is an edit more often than not, and the same again now and then
 UPSTREAM, API = "upstream", "tidewheel/api"
 
 Definition = dict[str, Any]
@@ -85,6 +86,14 @@ SCHEDULES: Mapping[tuple[str, str], Definition] = {
 def put(tenant: str, name: str) -> Definition:
     """The data of the command that puts a schedule."""
     return {"tenant": tenant, "name": name, "definition": SCHEDULES[tenant, name]}
+
+
+def edited(tenant: str, name: str, edition: int) -> Definition:
+    """The same occurrences under another version, or, for edition 0, the version of the beginning."""
+    definition = SCHEDULES[tenant, name]
+    edition %= EDITIONS
+    labels = definition["labels"] | ({"edition": str(edition)} if edition else {})
+    return {"tenant": tenant, "name": name, "definition": definition | {"labels": labels}}
 
 
 def record_of(

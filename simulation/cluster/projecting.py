@@ -6,9 +6,12 @@ is refused, of two transactions the later one stands. They outlive the processes
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +19,7 @@ from node.projecting import SharedProjector
 from projections.batch import PROJECTIONS
 from projections.projector import Limits, Projector
 from projections.store.database import open_database
+from projections.store.tables import PROJECTED
 from projections.store.writer import Overtaken, Writer
 from runtime.lifecycle import ThreadService
 from runtime.log import LogError
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from simulation.clock import MachineClock
     from simulation.cluster.site import Site
 
+FILE = "read-model"
 IDLE = timedelta(seconds=60)  # a wait for events, which wake it
 STOP_SECONDS = 30.0
 _ONCE = {projection.table: projection.once for projection in PROJECTIONS}
@@ -81,11 +86,6 @@ class Rows:
     def trim(self, *, history_before: datetime, commands_before: datetime, rows_max: int) -> int:  # noqa: ARG002
         """See `Writer.trim`: an hour is never old enough."""
         return 0
-
-
-def tables_of(rows: Rows) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
-    """All rows by table, in the order of their keys."""
-    return {name: tuple(found[key] for key in sorted(found)) for name, found in sorted(rows.tables.items())}
 
 
 class Thread:
@@ -234,23 +234,26 @@ class ReadModelPlace:
     def __init__(self, *, database: bool) -> None:
         self._rows = Rows()
         self._folder = TemporaryDirectory(prefix="tidewheel-simulation-") if database else None
+        self._database = open_database(f"sqlite:///{self._folder.name}/{FILE}.sqlite") if self._folder else None
 
     def writer(self) -> ReadModel:
         """What one projector writes through."""
-        return Writer(self._database()) if self._folder else self._rows
+        return self._rows if self._database is None else Writer(self._database)
 
     def tables(self) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
-        """All rows by table, in the order of their keys."""
-        return tables_of(self._rows)
+        """All rows by table."""
+        if self._folder is None:
+            return {name: tuple(rows[key] for key in sorted(rows)) for name, rows in sorted(self._rows.tables.items())}
+        (path,) = Path(self._folder.name).glob(f"{FILE}-*.sqlite")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.row_factory = sqlite3.Row
+            return {name: tuple(map(dict, connection.execute(f"SELECT * FROM {name}"))) for name in PROJECTED}  # noqa: S608 -- our own names
 
     def close(self) -> None:
         """Forget them."""
-        if self._folder is not None:
+        if self._database is not None and self._folder is not None:
+            self._database.dispose()
             self._folder.cleanup()
-
-    def _database(self) -> Any:
-        assert self._folder is not None
-        return open_database(f"sqlite:///{self._folder.name}/read-model.sqlite")
 
 
 class SecondProjector:

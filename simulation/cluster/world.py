@@ -9,12 +9,13 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from runtime.logs.kafka import doubt
 from schemas import topics
 from simulation.cluster import drained, hour
 from simulation.cluster.client import ApiNode, Caller
 from simulation.cluster.node import Node
 from simulation.cluster.options import Options
-from simulation.cluster.projecting import ProjectorNode, ReadModelPlace, Rows, SecondProjector, tables_of
+from simulation.cluster.projecting import ProjectorNode, ReadModelPlace, SecondProjector
 from simulation.cluster.site import Site
 from simulation.cluster.storm import Storm
 from simulation.cluster.upstream import Upstream
@@ -92,13 +93,13 @@ class World:
 
     def rebuilt(self) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
         """The read model made anew from the log by a projector of its own."""
-        if self.options.database:
-            return {}
-        rows = Rows()
-        second = SecondProjector(self.site, "rebuilding", rows)
+        place = ReadModelPlace(database=self.options.database)
+        second = SecondProjector(self.site, "rebuilding", place.writer())
         self.site.loop.run(REBUILD_SECONDS)
         self.site.loop.kill(second.machine)
-        return tables_of(rows)
+        tables = place.tables()
+        place.close()
+        return tables
 
     # --- phases ---------------------------------------------------------------------------------------------------
 
@@ -140,7 +141,8 @@ class World:
     # --- who there is ---------------------------------------------------------------------------------------------
 
     def _log_of(self, machine: Machine, clock: MachineClock) -> Log:
-        return SimulatedKafka(self.network, machine, clock, settings=self.settings)
+        doubts = doubt.doubt if self.options.doubting else _never
+        return SimulatedKafka(self.network, machine, clock, settings=self.settings, doubts=doubts)
 
     def _node(self, role: str, number: int) -> Node:
         return Node(self.site, role, f"{role}-{number}", self.site.clock(self.site.skew()))
@@ -159,3 +161,7 @@ class World:
         most = WORKER_CLOCK_SECONDS_MAX if self.options.has("H9") else 0.0
         skew = site.chance.uniform(-most, most) + site.skew()
         return WorkerNode(site, f"worker-{number}", site.clock(skew), site.chance.choice(SLOTS))
+
+
+def _never(_seen: doubt.Seen) -> str:
+    return ""
