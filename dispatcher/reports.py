@@ -40,7 +40,10 @@ def decide(shard: Shard, report: WorkerReport, moment: Moment) -> Sequence[Fact]
 
 
 def _succeed(shard: Shard, report: WorkerReport, moment: Moment) -> list[Fact]:
-    """A new incarnation of a known name ends the one before it, at once: a name has one process."""
+    """A new incarnation of a known name ends the one before it, at once: a name has one process.
+
+    It is ended before its leases are: a silent one is forgotten with its last lease, an ended one is not.
+    """
     before = shard.workforce.named(report.worker)
     if before is None:
         return []
@@ -56,7 +59,7 @@ def _succeed(shard: Shard, report: WorkerReport, moment: Moment) -> list[Fact]:
         queue=shard.queue, incarnation=record.incarnation, inbox=record.inbox,
         ended=tuple(run.lease for run in held), incarnation_ended=True, ended_by=report.incarnation,
     )  # fmt: skip
-    return [*facts, ended, notice]
+    return [ended, *facts, notice]
 
 
 def _starts(shard: Shard, report: WorkerReport, moment: Moment) -> dict[int, AttemptStarted]:

@@ -191,9 +191,8 @@ class Workforce:
         return self._unless_gone(worker)
 
     def end(self, incarnation: str, ended_by: str, at: datetime) -> Worker:
-        """A worker's name is another's; its leases have ended."""
+        """A worker's name is another's; its leases end with it."""
         worker = self.by_incarnation[incarnation]
-        assert not worker.leases, f"{incarnation} is ended and still holds leases"
         self._release_name(worker.record)
         worker.record = replace(worker.record, attendance=Attendance.ENDED, ended_by=ended_by, ended_at=at)
         self._follow(worker)

@@ -233,3 +233,21 @@ def test_workers_with_different_tasks_share_a_queue():
         ("b-a", "nightly.1"),
         ("b-a", "nightly.3"),
     ]
+
+
+def test_a_silent_worker_with_one_lease_left_ends_when_another_takes_its_name():
+    """Its last lease ends with it: it must be remembered all the same, so that its process is told when it is back."""
+    bench = Bench()
+    silent = WorkerSim(bench, "w1", incarnation="old")
+    silent.report(slots=2)
+    read = only(bench.give(run(1)), HandOut)
+    silent.report(slots=1, started=[read], held=[read])
+    bench.at(10)
+    unread = only(bench.give(run(2)), HandOut)
+    assert only(bench.at(30), WorkerLapsed).incarnation == "old"
+
+    facts = WorkerSim(bench, "w1", incarnation="new").report(slots=1)
+    assert [(fact.run_id, fact.outcome) for fact in of(facts, AttemptFinished)] == [("nightly.2", AttemptOutcome.LOST)]
+    assert (only(facts, WorkerEnded).incarnation, only(facts, WorkerEnded).ended_by) == ("old", "new")
+    told = [notice for notice in of(silent.report(slots=2, held=[unread]), LeaseNotice) if notice.incarnation_ended]
+    assert [(notice.incarnation, notice.ended_by) for notice in told] == [("old", "new")]
