@@ -38,6 +38,10 @@ BOTH = Guards(doubt=True, decisions=True)
 GUARDED = (DOUBT, DECISIONS, BOTH)
 
 
+# Half a minute of a machine of one's own; on a busy one, minutes.
+pytestmark = pytest.mark.timeout(900)
+
+
 def struck(role: str, key: int, nth: int, pause: float, fate: Fate = Fate.STRAY) -> Tear:
     """A commit that arrives late, before the nth request of a kind of the next transaction."""
     rules = (Rule(key=END_TXN, fate=fate), Rule(key=key, fate=Fate.RELEASE, nth=nth, seconds=pause))
@@ -99,7 +103,7 @@ def test_of_a_commit_that_the_network_repeats_there_is_nothing_to_doubt(few):
     assert few["unseen, decisions"].damaged == 0, few["unseen, decisions"].as_json()
 
 
-@pytest.mark.timeout(0)
+@pytest.mark.timeout(0)  # as long as it is asked for
 def test_many_tears_of_all_kinds_do_no_damage_where_a_guard_is_up(broker, tmp_path):
     """`make torn`: the seed draws kinds, places and deaths. The default run looks at one of each combination."""
     rounds = -(-TIMES // len(GUARDED)) or 1
