@@ -36,6 +36,10 @@ class Points:
         """Die at this point, at one of its next passages."""
         self.armed, self._skip = point, self._chance.randint(0, SKIP_MAX)
 
+    def disarm(self) -> None:
+        """Nothing happens any more."""
+        self.armed, self._stands_still = "", None
+
     def stand_still(self, do: Callable[[], None]) -> None:
         """Call `do`, which freezes the process, in the middle of its next transaction."""
         self._stands_still = do

@@ -101,6 +101,7 @@ class Storm:
             node.clock.skew_seconds = max(-2.0, min(2.0, node.clock.skew_seconds))
         for node in self.world.nodes:
             node.disk.full = False
+        self._disarm()
         for twin in self.world.twins:
             twin.kill("B7: the twin is found")
         for second in self._seconds:
@@ -108,6 +109,19 @@ class Storm:
         self._away.clear()
         self._restarts.clear()
         self._look()
+
+    def _disarm(self) -> None:
+        """What was to happen at the next occasion does not."""
+        for node in self.world.nodes:
+            if node.process is not None:
+                node.process.points.disarm()
+        for projector in self.world.projectors:
+            if projector.process is not None:
+                projector.process.dies_when_written = False
+        for worker in self.world.workers:
+            if worker.process is not None:
+                worker.process.dies_when = ""
+        self.world.api.dies_when_appended = False
 
     # --- when -----------------------------------------------------------------------------------------------------
 
