@@ -17,6 +17,7 @@ CONFIGURATION = REPOSITORY / "pyproject.toml"
 # What a well-kept house may do: the imports that the contracts make room for.
 ALLOWED = {
     "simulation.world": "import node.compose, random, time",
+    "simulation.cluster.worker": "import tidewheel.worker",
     "simulation.checkers.fold": "import node.audit, schemas.words, runtime.record, simulation.evidence",
     "simulation.evidence": "import simulation.history, schemas.words, runtime.record",
     "simulation.history": "",
