@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from node import roles
 from node.serving import serve
-from runtime import processor, restore
+from runtime import changelog, processor, restore
 from runtime.host import RoleService
 from runtime.log import LogError
 from runtime.logs.kafka import log as kafka
@@ -225,7 +225,7 @@ def live(
     vars(roles)["RoleService"] = mortal_role(fate)
     vars(processor)["restore"] = mortal_restore(fate)
     if records_at_once is not None:
-        restore.READ_RECORDS, restore.HELD_ROWS_MAX = records_at_once, 0
+        changelog.READ_RECORDS, restore.HELD_ROWS_MAX = records_at_once, 0
     if wal_bytes is not None:
         vars(rocksdb)["_options"] = in_small_files(wal_bytes)
     serve(list(arguments))

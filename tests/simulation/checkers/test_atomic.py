@@ -8,7 +8,7 @@ from tests.simulation.checkers.given import at, calm, created, rested, run_creat
 THREE = created("12:00:15")
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(atomic.check(rested(given)))
 
 

@@ -8,11 +8,11 @@ from tests.simulation.checkers.given import Given, at, calm, created, ended, eve
 LARGE = "x" * (1024 * 1024)
 
 
-def found(given, **fields):
+def found(given, **fields) -> list[str]:
     return told(bounded.check(given.evidence(**fields)))
 
 
-def transaction(outcome="committed", ended_at=None):
+def transaction(outcome="committed", ended_at=None) -> Transaction:
     return Transaction(
         transactional_id="scheduler.0", epoch=1, began_at=at("12:00:00"), outcome=outcome, ended_at=ended_at
     )

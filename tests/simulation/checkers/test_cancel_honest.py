@@ -1,5 +1,7 @@
 """I14: the answer to a cancel is true."""
 
+from typing import Any
+
 import pytest
 
 from simulation.checkers import cancel_honest
@@ -21,11 +23,11 @@ from tests.simulation.checkers.given import (
 )
 
 
-def found(given, **fields):
+def found(given, **fields) -> list[str]:
     return told(cancel_honest.check(given.evidence(**fields)))
 
 
-def answer(state: str, *, run: str = RUN, status: int = 200, **body):
+def answer(state: str, *, run: str = RUN, status: int = 200, **body: str) -> dict[str, Any]:
     said = {"tenant": "acme", "name": "s", "run_id": run, "state": state} | body
     return event("command.answered", subject="cancel-1", command_id="cancel-1", reply_to=0, status=status, body=said)
 
@@ -129,7 +131,7 @@ def test_a_scheduler_that_says_already_finished_has_read_an_outcome():
 
 def test_a_scheduler_that_knows_no_such_run_has_created_none():
     given = calm()
-    none = {"status": 404, "reason": "not_found"}
+    none: dict[str, Any] = {"status": 404, "reason": "not_found"}
     given.transaction("scheduler", "12:00:15", [answer("", run="s.20260301T120015Z", **none)])
     run_created(given, created("12:00:15"), "12:00:15")
     assert found(given) == []
@@ -142,7 +144,7 @@ def test_a_scheduler_that_knows_no_such_run_has_created_none():
 def test_a_caller_is_told_what_the_log_says(queued):
     queued.transaction("dispatcher", "12:00:06", [CANCELLED, answer("cancelled_before_dispatch")])
 
-    def call(state):
+    def call(state: str) -> Call:
         return Call(
             number=3, kind="run.cancel", tenant="acme", name="s", started_at=at("12:00:05"), command_id="cancel-1",
             result=OK, answer={"state": state},

@@ -4,7 +4,7 @@ from simulation.checkers import clock_monotone
 from tests.simulation.checkers.given import calm, created, told, z
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(clock_monotone.check(given.evidence()))
 
 

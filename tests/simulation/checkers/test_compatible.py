@@ -5,21 +5,21 @@ from simulation.checkers import compatible
 from tests.simulation.checkers.given import calm, event, of_schedule, told
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(compatible.check(given.evidence()))
 
 
-def put(given):
+def put(given) -> None:
     command = event("schedule.put", id_="command-9", tenant="acme", name="s", colour="red")
     given.append(topics.SCHEDULE_CHANGES, command, headers={"sim-unknown": "colour"})
 
 
-def accept(given, *warnings):
+def accept(given, *warnings) -> None:
     accepted = of_schedule("schedule.accepted", command_id="command-9", warnings=list(warnings))
     given.append(topics.RUN_EVENTS, accepted)
 
 
-def reject(given):
+def reject(given) -> None:
     position = {"topic": topics.SCHEDULE_CHANGES, "partition": 0, "offset": 1}
     given.append(topics.REJECTIONS, event("command.rejected", reason="unknown_type", position=position))
 

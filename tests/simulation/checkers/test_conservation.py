@@ -5,7 +5,7 @@ from simulation.checkers import conservation
 from tests.simulation.checkers.given import calm, created, of_schedule, run_created, told, z
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(conservation.check(given.evidence()))
 
 

@@ -7,7 +7,7 @@ from tests.simulation.checkers.given import calm, created, event, finished, run_
 STATE = b"\0\3s/as"
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(deterministic.check(given.evidence()))
 
 

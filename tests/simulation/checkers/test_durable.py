@@ -1,5 +1,7 @@
 """I18: what was acknowledged is there, once."""
 
+from typing import Any
+
 import pytest
 
 from schemas import topics
@@ -8,23 +10,23 @@ from simulation.history import FAILED, OK, UNKNOWN, Call
 from tests.simulation.checkers.given import at, calm, created, event, of_schedule, rested, told
 
 
-def found(given, *calls):
+def found(given, *calls) -> list[str]:
     return told(durable.check(rested(given, history=calls)))
 
 
-def call(result, status=None, command_id="command-2", kind="schedule.pause", **other):
+def call(result, status=None, command_id="command-2", kind="schedule.pause", **other) -> Call:
     return Call(
         number=2, kind=kind, tenant="acme", name="s", started_at=at("12:00:14"), command_id=command_id, source="api",
         result=result, status=status, **other,
     )  # fmt: skip
 
 
-def command(given, kind="schedule.pause", command_id="command-2", **headers):
+def command(given, kind="schedule.pause", command_id="command-2", **headers) -> None:
     asked = event(kind, id_=command_id, tenant="acme", name="s") | {"source": "api"}
     given.append(topics.SCHEDULE_CHANGES, asked, headers=headers)
 
 
-def remembered(status=200, command_id="command-2"):
+def remembered(status=200, command_id="command-2") -> dict[str, Any]:
     return event(
         "command.remembered", tenant="acme", name="s", source="api", command_id=command_id, status=status, body={}
     )

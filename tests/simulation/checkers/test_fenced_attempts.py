@@ -22,7 +22,7 @@ from tests.simulation.checkers.given import (
 )
 
 
-def found(given, **fields):
+def found(given, **fields) -> list[str]:
     return told(fenced_attempts.check(given.evidence(**fields)))
 
 

@@ -7,7 +7,7 @@ from simulation.evidence import Transaction
 from tests.simulation.checkers.given import at, calm, created, of_schedule, rested, run_created, run_taken, told, z
 
 
-def found(given, **fields):
+def found(given, **fields) -> list[str]:
     return told(heals.check(rested(given, **fields)))
 
 

@@ -6,7 +6,7 @@ from simulation.checkers import never_early
 from tests.simulation.checkers.given import calm, created, run_created, told, z
 
 
-def found(given, **fields):
+def found(given, **fields) -> list[str]:
     return told(never_early.check(given.evidence(**fields)))
 
 

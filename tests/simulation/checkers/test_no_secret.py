@@ -10,7 +10,7 @@ from tests.simulation.checkers.given import at, calm, finished, rested, store, t
 SECRET = "hunter2"
 
 
-def found(given, **fields):
+def found(given, **fields) -> list[str]:
     return told(no_secret.check(rested(given, canaries=("other", SECRET), **fields)))
 
 

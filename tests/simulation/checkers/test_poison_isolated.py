@@ -9,11 +9,11 @@ from tests.simulation.checkers.given import calm, event, told
 COMMAND = event("schedule.put", id_="command-9", tenant="acme", name="bad")
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(poison_isolated.check(given.evidence()))
 
 
-def reject(given, offset, **other):
+def reject(given, offset, **other) -> None:
     said = {
         "tenant": "_", "name": "_", "reason": "not_json", "faults": [{"code": "not_json"}],
         "position": {"topic": topics.SCHEDULE_CHANGES, "partition": 0, "offset": offset},

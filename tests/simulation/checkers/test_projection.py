@@ -1,5 +1,7 @@
 """I13: the read model converges."""
 
+from typing import Any
+
 from simulation.checkers import projection
 from simulation.evidence import Evidence, Glimpse
 from tests.simulation.checkers.given import told
@@ -7,12 +9,12 @@ from tests.simulation.checkers.given import told
 ROWS = ({"run": "a", "state": "succeeded"}, {"run": "b", "state": "queued"})
 
 
-def found(**fields):
+def found(**fields) -> list[str]:
     return told(projection.check(Evidence(**fields)))
 
 
 def test_rows_in_any_order_are_the_same_rows():
-    evidence = {"read_model": {"runs": ROWS}, "rebuilt": {"runs": ROWS[::-1]}}
+    evidence: dict[str, Any] = {"read_model": {"runs": ROWS}, "rebuilt": {"runs": ROWS[::-1]}}
     assert found(**evidence) == []
     assert projection.observed(Evidence(**evidence)) == 2
 

@@ -8,7 +8,7 @@ from simulation.evidence import Transaction
 from tests.simulation.checkers.given import at, calm, created, run_created, told
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(single_writer.check(given.evidence()))
 
 

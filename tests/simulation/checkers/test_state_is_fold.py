@@ -8,7 +8,7 @@ from tests.simulation.checkers.given import calm, rested, store, told
 STATE, OTHER = b"\0\3s/as", b"\0\3s/bs"
 
 
-def found(given, *stores, **fields):
+def found(given, *stores, **fields) -> list[str]:
     return told(state_is_fold.check(rested(given, stores=stores, **fields)))
 
 

@@ -7,11 +7,11 @@ from simulation.history import Call
 from tests.simulation.checkers.given import at, calm, created, event, finished, handed_out, of_schedule, told
 
 
-def found(given, **fields):
+def found(given, **fields) -> list[str]:
     return told(tenants.check(given.evidence(**fields)))
 
 
-def call(**answer):
+def call(**answer) -> Call:
     return Call(number=7, kind="read", tenant="acme", name="s", started_at=at("12:00:00"), answer=answer)
 
 

@@ -7,7 +7,7 @@ from simulation.checkers import terminal_once
 from tests.simulation.checkers.given import RUN, calm, created, ended, finished, handed_out, of_schedule, started, told
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(terminal_once.check(given.evidence()))
 
 

@@ -5,7 +5,7 @@ from simulation.checkers import unique
 from tests.simulation.checkers.given import calm, created, run_created, told
 
 
-def found(given):
+def found(given) -> list[str]:
     return told(unique.check(given.evidence()))
 
 
