@@ -139,7 +139,8 @@ class Topics:
         except LogError:
             if before is None:
                 raise
-            found = before  # Nobody answers; what we know is as good as it was, and writing will tell.
+            self._believe_again()
+            return before
         if found is None and before is not None:
             raise LogError(f"topic {name} was there and is not: deleted, or a broker that has not heard of it yet")
         for _ in range(ABSENT_TRIES - 1):
@@ -152,6 +153,14 @@ class Topics:
             raise UnknownTopic(f"there is no topic {name}")
         self._known[name] = (time.monotonic(), found)
         return found
+
+    def _believe_again(self) -> None:
+        """Nobody answers; what we know is as good as it was, and writing will tell.
+
+        All of it: asked about one topic after another, we would wait as often as there are topics.
+        """
+        now = time.monotonic()
+        self._known = {name: (now, known) for name, (_, known) in self._known.items()}
 
     def _described(self, name: str) -> Known | None:
         wire = self._settings.namespace + name

@@ -111,6 +111,34 @@ def test_what_is_known_is_asked_for_again_after_a_while():
     assert topics.topic("events").partitions == 4
 
 
+class Silent:
+    """Brokers that answer until they are silenced; how often they were asked."""
+
+    def __init__(self) -> None:
+        self.silent, self.asked = False, 0
+
+    def describe_topics(self, topics: TopicCollection, *, request_timeout: float) -> dict[str, Future[object]]:
+        self.asked += 1
+        future: Future[object] = Future()
+        if self.silent:
+            future.set_exception(TimeoutError())
+        else:
+            future.set_result(SimpleNamespace(partitions=range(3), topic_id="an id"))
+        return dict.fromkeys(("events", "states", "runs"), future)
+
+
+def test_brokers_that_do_not_answer_are_not_asked_about_each_topic_in_turn():
+    """Each question waits for ten seconds: a partition that is opened while a broker is away asks about a dozen."""
+    brokers = Silent()
+    topics = Topics(cast("AdminClient", brokers), SETTINGS)
+    names = ("events", "states", "runs")
+    assert [topics.topic(name).partitions for name in names] == [3, 3, 3]
+    age(topics)
+    brokers.silent, brokers.asked = True, 0
+    assert [topics.topic(name).partitions for name in names] == [3, 3, 3]
+    assert brokers.asked == 1
+
+
 def age(topics: Topics) -> None:
     """Let what is known become old."""
     topics._known = {name: (asked - FRESH_SECONDS, known) for name, (asked, known) in topics._known.items()}
