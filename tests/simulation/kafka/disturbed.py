@@ -14,7 +14,8 @@ from runtime.log import Log, LogError, Producer
 from runtime.record import TopicPartition
 from tests.runtime.logs.words import E0, E1, O0, drain, texts, to
 
-APIS = ("AddPartitions", "AddOffsets", "Produce", "CommitOffsets", "EndTransaction")
+# Not records themselves: when their connection ends the client may take its whole time to send them again.
+APIS = ("AddPartitions", "AddOffsets", "CommitOffsets", "EndTransaction")
 FATES = ("stray", "cut", "break")
 LENGTH = (3, 6)
 
