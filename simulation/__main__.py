@@ -45,6 +45,7 @@ def main(
         chosen = drawing.read(line) if line else drawing.draw(seed or 0, hours=hours)
         failed = _shrunk(chosen) if shrinks else _replayed(chosen)
     else:
+        click.echo(HOUR)
         tally = Tally()
         for outcome in _outcomes([drawing.draw(number, hours=hours) for number in range(first, first + seeds)], jobs):
             tally.add(outcome)

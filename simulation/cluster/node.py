@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from simulation.cluster.options import Options
     from simulation.cluster.site import Site
 
+SKEW_SECONDS_MAX = 2.0  # of a clock that is set by the network
 STOP_SECONDS = 30.0  # for a planned stop; then it is killed, as an operator's tool does
 STEP_SECONDS = 30.0  # how long an idle partition waits: longer than in production, for an hour has many idle seconds
 POLL_SECONDS = 2.0  # between looks whether to stop; what the group has to say ends a wait
@@ -61,6 +62,9 @@ class Node:
         """Begin a new process, unless there is one."""
         if not self.runs:
             self.starts += 1
+            # A machine asks the time before it starts a program. One that is minutes ahead then is believed: the clock
+            # is held against the time since boot only, and a program that has just begun has no earlier look.
+            self.clock.skew_seconds = max(-SKEW_SECONDS_MAX, min(SKEW_SECONDS_MAX, self.clock.skew_seconds))
             self.site.story.say(self.name, f"starts ({self.starts})")
             self.process = RoleProcess(self)
 

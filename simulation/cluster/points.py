@@ -121,7 +121,7 @@ class BreathingReader:
     def poll(self, *, records_max: int, bytes_max: int, timeout: float) -> list[Record]:
         """See `Reader.poll`."""
         records = self._reader.poll(records_max=records_max, bytes_max=bytes_max, timeout=timeout)
-        if not records and timeout <= 0:
+        if not records and timeout < BREATH_SECONDS:
             self._breathe()
         return records
 

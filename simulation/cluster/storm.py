@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from runtime.log import LogError
 from runtime.partition import Partition
-from simulation.cluster.node import INPUTS, Node, partitions_of
+from simulation.cluster.node import INPUTS, SKEW_SECONDS_MAX, Node, partitions_of
 from simulation.cluster.options import FAULTS
 from simulation.cluster.points import POINTS
 from simulation.cluster.projecting import ProjectorNode, SecondProjector
@@ -98,7 +98,7 @@ class Storm:
         for machine in self._frozen:
             self.loop.thaw(machine)
         for node in self.world.everybody():
-            node.clock.skew_seconds = max(-2.0, min(2.0, node.clock.skew_seconds))
+            node.clock.skew_seconds = max(-SKEW_SECONDS_MAX, min(SKEW_SECONDS_MAX, node.clock.skew_seconds))
         for node in self.world.nodes:
             node.disk.full = False
         self._disarm()
@@ -392,7 +392,7 @@ class Storm:
         if node is not None:
             step = self.chance.uniform(-0.5, 0.5)
             self._fault("G2", node.name, f"its clock is set by {step:.3f} s")
-            node.clock.skew_seconds = max(-2.0, min(2.0, node.clock.skew_seconds + step))
+            node.clock.skew_seconds = max(-SKEW_SECONDS_MAX, min(SKEW_SECONDS_MAX, node.clock.skew_seconds + step))
 
     # --- workers, callers, publishers, projectors -----------------------------------------------------------------
 
