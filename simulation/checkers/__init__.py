@@ -33,6 +33,7 @@ from simulation.checkers import (
     state_is_fold,
     tenants,
     terminal_once,
+    terms,
     unique,
 )
 from simulation.evidence import Evidence, Violation
@@ -73,6 +74,7 @@ CHECKERS: tuple[Checker, ...] = (
     _checker("I17", "no secret anywhere", no_secret),
     _checker("I18", "acknowledged is durable, and once", durable),
     _checker("I19", "clock monotone: a mark never goes back", clock_monotone),
+    _checker("I20", "terms: what schedules, slots and retries say is kept", terms),
 )
 
 
