@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 START_SECONDS = 60  # a deadline, for busy cores
 SETTLE_SECONDS = 60
 LATE_SECONDS = 60
+SUPERVISED_SECONDS = 150  # a session that ends, a name that is taken back, a start on busy cores
 SCHEDULES = 4
 PARTITIONS = 2
 PARTITIONS_OF = {
@@ -135,6 +136,17 @@ class Line:
         """What the topics alone say."""
         found: dict[str, Any] = audit(LogSource(self.log)).as_json()
         return found
+
+    def must_go_on_supervised(self) -> None:
+        """The same with somebody who starts again what has ended by itself, as a supervisor does."""
+        since = datetime.now(UTC)
+        eventually(lambda: self._goes_on_supervised(since), within=SUPERVISED_SECONDS, what="the line goes on")
+
+    def _goes_on_supervised(self, since: datetime) -> bool:
+        for node in self.nodes:
+            if not node.is_running:
+                node.start()
+        return self.watch.goes_on_after(since, within=1)
 
     def must_create_runs(self) -> None:
         """Runs of each schedule that are due from now on are created, whoever does them."""
