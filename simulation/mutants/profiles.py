@@ -18,7 +18,7 @@ CALM = "calm"
 # What differs from the options that the seed draws. Faults: how many times an hour.
 PROFILES: Mapping[str, Mapping[str, Any]] = {
     CALM: {"faults": {}},
-    "callers": {"faults": {}, "calls_every_seconds": 15.0},
+    "callers": {"faults": {}, "calls_every_seconds": 15.0, "linger_seconds": 0.5},
     "crashes": {
         "faults": dict.fromkeys(("A1", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A11", "K1"), 12.0),
         "schedulers": 2, "dispatchers": 2,
@@ -29,6 +29,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "faults": dict.fromkeys(("B1", "B2", "C1", "C2", "C3", "C4", "C5", "C6"), 20.0),
         "schedulers": 2, "dispatchers": 2,
     },
+    "members": {"faults": {"B1": 20.0, "B5": 20.0, "B10": 20.0}, "schedulers": 2, "dispatchers": 2},
     "torn": {"faults": {"C1": 40.0, "C2": 40.0, "C3": 20.0, "K1": 8.0}, "doubting": False},
     "outages": {"faults": {"C9": 8.0, "B10": 6.0}, "batch_facts": 10, "woken_keys": 4, "calls_every_seconds": 30.0},
     "clocks": {"faults": {"G1": 16.0, "G2": 40.0, "G3": 1.0, "B10": 10.0, "K1": 20.0}, "schedulers": 2},
