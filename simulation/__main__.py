@@ -90,8 +90,8 @@ def _shrunk(options: Options) -> bool:
 
 
 def kind_of(failures: Iterable[str]) -> str:
-    """What kind of failure the first one is: who found it, and which invariant it is of."""
-    return next((" ".join(failure.split()[:2]).rstrip(":") for failure in failures), "")
+    """What kind of failure the first one is: its second word, behind who has noticed it."""
+    return next((failure.split()[1].rstrip(":") for failure in failures), "")
 
 
 def _tell_failure(outcome: Outcome) -> None:
