@@ -15,7 +15,7 @@ from runtime.log import LogError
 from runtime.partition import Partition
 from simulation.cluster.node import INPUTS, SKEW_SECONDS_MAX, Node, partitions_of
 from simulation.cluster.options import FAULTS
-from simulation.cluster.points import POINTS
+from simulation.cluster.points import POINTS, Points
 from simulation.cluster.projecting import ProjectorNode, SecondProjector
 from simulation.cluster.worker import WorkerNode
 from simulation.kafka.network import CALM, Fate, Fates, Rule
@@ -285,7 +285,20 @@ class Storm:
         self._fault(name, machine, f"{api}: {fate.value}")
         rule = self.world.network.next(api, fate, machine=machine)
         self._rules.append(rule)
+        if not self.site.options.doubting:
+            self._release_in_a_transaction(node.process.points, rule)
         self.loop.later(self.chance.uniform(1.0, 30.0), lambda: self.world.network.release(rule))
+
+    def _release_in_a_transaction(self, points: Points, rule: Rule) -> None:
+        """A transaction lasts for milliseconds: chance alone would hardly ever let anything arrive in one."""
+
+        def begun() -> None:
+            if rule.held:
+                self.world.network.release(rule)
+            else:
+                points.stand_still(begun)
+
+        points.stand_still(begun)
 
     def _lossy(self) -> None:
         if self.chance.choice((True, False)):
