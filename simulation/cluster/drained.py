@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from node.projecting import GROUP
 from runtime.record import TopicPartition
 from schemas import topics
 from simulation.cluster.node import INPUTS, partitions_of
@@ -18,7 +19,7 @@ TOLD_MAX = 5  # things of a kind that are named
 
 def left(world: World) -> str:
     """What has not drained yet; nothing when all has."""
-    return _not_working(world) or _unread(world) or _open_runs(world) or _held(world)
+    return _not_working(world) or _not_projected(world) or _unread(world) or _open_runs(world) or _held(world)
 
 
 def _not_working(world: World) -> str:
@@ -38,6 +39,12 @@ def _not_working(world: World) -> str:
             if owned.get((role, number), 0) != 1:
                 return f"{role} partition {number} has {owned.get((role, number), 0)} owners"
     return ""
+
+
+def _not_projected(world: World) -> str:
+    shares = world.broker.groups.group(world.settings.named(GROUP)).shares.values()
+    missing = set(range(world.site.layout.schedule)).difference(*shares)
+    return f"partitions {sorted(missing)} are given to no projector" if missing else ""
 
 
 def _unread(world: World) -> str:
