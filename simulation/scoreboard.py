@@ -54,29 +54,31 @@ def scoreboard(results: Iterable[Line]) -> str:
     """What results say, as Markdown."""
     kinds: dict[str, list[Line]] = {"sim": [], "mutants": [], "storm": []}
     for line in results:
-        kinds[line.get("kind", "storm")].append(line)
+        kinds[line.get("kind") or ("sim" if "simulated_hours" in line else "storm")].append(line)
     parts = (simulated(kinds["sim"]), mutants(kinds["mutants"]), storms(kinds["storm"]))
     return "\n" + "\n".join(parts) + "\n"
 
 
 def simulated(lines: Sequence[Line]) -> str:
-    """What was simulated, which faults really happened, and how much each judge looked at."""
+    """What was simulated, and which faults really happened."""
     if not lines:
         return "### Simulated hours\n\nNo result is kept yet.\n"
     runs = [
-        (line["at"][:10], line["commit"], _span(line["seeds"]), _number(line["hours"]), _number(line["violations"]))
+        (
+            _span((line["first"], line["first"] + line["seeds"] - 1)), _number(line["simulated_hours"]),
+            _number(line["runs"]), f"{_number(line['simulated_per_real'])} x", _number(line["violations"]),
+        )
         for line in lines
-    ]
-    faults, seeds = _added(lines, "faults"), _added(lines, "faults_seeds")
-    observed = _added(lines, "observed")
+    ]  # fmt: skip
+    faults: Counter[str] = Counter()
+    for line in lines:
+        faults.update(line["faults"])
     return "\n".join(
         (
             "### Simulated hours\n",
-            _table(("date", "commit", "seeds", "hours", "violations"), runs),
-            "Faults that really happened, and in how many seeds:\n",
-            _table(("fault", "times", "seeds"), [(n, _number(faults[n]), seeds[n]) for n in _in_order(faults)]),
-            "How much each judge looked at:\n",
-            _table(("invariant", "observed"), [(name, _number(observed[name])) for name in _in_order(observed)]),
+            _table(("seeds", "hours", "runs created", "real time", "violations"), runs),
+            "Faults that really happened, all together:\n",
+            _table(("fault", "times"), [(name, _number(faults[name])) for name in _in_order(faults)]),
         )
     )
 
@@ -122,13 +124,6 @@ def storms(lines: Sequence[Line]) -> str:
         for line in lines
     ]  # fmt: skip
     return "### Storms\n\n" + _table(columns, rows)
-
-
-def _added(lines: Iterable[Line], name: str) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for line in lines:
-        total.update(line.get(name, {}))
-    return total
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
