@@ -22,7 +22,8 @@ CATALOGUE = [(row[1], row[3]) for row in ROWS]
 
 SIM = {
     "seeds": 100, "first": 1, "hours": 1.0, "simulated_hours": 125.5, "simulated_per_real": 451.8,
-    "real_seconds": 1000.0, "events_per_second": 9000, "runs": 25000, "violations": 0, "failed_seeds": [], "faults": {"A10": 7, "A2": 1200},
+    "real_seconds": 1000.0, "events_per_second": 9000,
+    "runs": 25000, "violations": 0, "failed_seeds": [], "faults": {"A10": 7, "A2": 1200},
 }  # fmt: skip
 MUTANTS = {
     "kind": "mutants", "at": "2026-03-02T12:00:00+00:00", "commit": "abc1234", "seeds": [1, 3], "mutants": 3,
