@@ -1,5 +1,7 @@
 """I20: what a schedule, a worker's report and a job's retry rule say is kept to the letter."""
 
+from typing import Any
+
 from schemas import topics
 from simulation.checkers import terms
 from tests.simulation.checkers.given import Given, calm, created, event, handed_out, of_schedule, told, z
@@ -7,17 +9,17 @@ from tests.simulation.checkers.given import Given, calm, created, event, handed_
 SKIP = {"overlap": {"policy": "skip", "limit": 1}}
 
 
-def found(given):
+def found(given: Given) -> list[str]:
     return [line.partition(": ")[2] for line in told(terms.check(given.evidence()))]
 
 
-def decided(role, *facts):
+def decided(role: str, *facts: dict[str, Any]) -> list[str]:
     given = Given()
     given.transaction(role, "12:00:30", list(facts))
     return found(given)
 
 
-def report(slots, **other):
+def report(slots: int, **other: Any) -> dict[str, Any]:
     return event("worker.reported", incarnation="i", slots=slots, read_up_to=-1, **other)
 
 
@@ -53,7 +55,7 @@ def test_a_change_that_takes_effect_when_it_was_read_is_found():
 
 
 def test_an_older_word_of_a_source_is_found():
-    def accepted(version):
+    def accepted(version: int) -> dict[str, Any]:
         return of_schedule(
             "schedule.accepted", version=1, definition={}, effective_at=z("12:00:00"), source_version=version
         )  # fmt: skip
