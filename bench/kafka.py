@@ -29,6 +29,7 @@ from bench.line import SLOTS, Server, free_port, percentile, start_delays, wait_
 from deploy.kafka.broker import Cluster
 from node.roles import SCHEDULER, Entropy
 from runtime.logs.kafka.log import KafkaLog
+from runtime.logs.kafka.producing import KafkaProducer
 from runtime.logs.kafka.settings import KafkaSettings
 from runtime.partition import Partition
 from runtime.processor import Processor, World
@@ -78,13 +79,23 @@ def main() -> None:
 # --- creation ---------------------------------------------------------------------------------------------------------
 
 
+class ByHand(KafkaLog):
+    """Brokers of whom no clock is asked: ours is turned by hand."""
+
+    def open_producer(self, transactional_id: str, *, group: str) -> KafkaProducer:
+        """See `Log.open_producer`."""
+        producer = super().open_producer(transactional_id, group=group)
+        producer.tells_time = False
+        return producer
+
+
 def creation(bootstrap: str, folder: Path) -> tuple[Rate, Sequence[Sequence[Outgoing]]]:
     """How quickly a backlog becomes runs; and the transactions that it took."""
     clock = ManualClock(datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=SECONDS + 60))
     settings = KafkaSettings(
         bootstrap=bootstrap, namespace="creation.", replication_factor=1, min_insync_replicas=1
     )  # fmt: skip
-    log = KafkaLog(settings, clock)
+    log = ByHand(settings, clock)
     log.create({spec: LAYOUT.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
     partition = Partition(role="scheduler", number=0, inputs=SCHEDULER, layout=LAYOUT)
     world = World(clock=clock, entropy=Entropy(), telemetry=Telemetry())

@@ -7,6 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from dispatcher.core import DispatcherCore
+from runtime.clock_watch import Remembered
 from runtime.continuity import check_count
 from runtime.host import PartitionService, RoleService, pause_when_fenced
 from runtime.partition import Inputs, Partition
@@ -70,7 +71,7 @@ class Roles:
     ) -> None:  # fmt: skip
         self._log, self._clock, self._telemetry = log, clock, telemetry
         self._state, self._layout, self._retention = state, layout, retention
-        self._accept_clock_after = accept_clock_after
+        self._accept_clock_after, self._remembered = accept_clock_after, Remembered()
         self._member = member
 
     def scheduler(self) -> RoleService:
@@ -102,7 +103,9 @@ class Roles:
         return self._layout.shard if role == "dispatcher" else self._layout.schedule
 
     def _service(self, partition: Partition, core: Callable[[int], Core[Any]], log: Log) -> PartitionService:
-        world = World(clock=self._clock, entropy=Entropy(), telemetry=self._telemetry)
+        world = World(
+            clock=self._clock, entropy=Entropy(), telemetry=self._telemetry, remembered=self._remembered
+        )  # fmt: skip
 
         def make() -> Processor:
             store = RocksStore.opened(

@@ -1,9 +1,10 @@
 """When not to believe the wall clock.
 
-The wall is held against the time since boot. Between two looks both should have moved by the same amount; when they
-differ by more than five seconds, the wall has been set, and nothing may be decided by time until both agree again or
-`accept_after` has passed (or an operator accepts the new time). At the first look the wall is held against the
-partition's clock mark: earlier than it, or more than 400 days later, is not believed either.
+It has three witnesses. The time since boot: between two looks both should have moved by the same amount; when they
+differ by more than five seconds, the wall has been set. The log's own clock, where it has one: what it said of a commit
+must lie within the time that the commit took, to five seconds. And, when a partition is opened, its clock mark: a wall
+that is earlier, or more than 400 days later, is not believed either. While one of them disagrees nothing may be decided
+by time, until they agree or `accept_after` has passed (or an operator accepts the new time).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import datetime, timedelta
 
 TOLERANCE = timedelta(seconds=5)  # more than a slewing NTP client ever corrects between two looks
 YEARS_AHEAD = timedelta(days=400)  # a machine off for longer than this has an operator beside it
+NONE = timedelta()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,33 +22,52 @@ class ClockGuard:
     """What is known of the wall clock. `held` says why it is not believed; empty when it is."""
 
     accept_after: timedelta | None
-    wall: datetime | None = None
+    wall: datetime | None = None  # when it was last believed
     boot: float = 0.0
+    placed: bool = False  # whether it has been held against the clock mark
+    ahead: timedelta = NONE  # of the log's clock, when that last told the time; nothing while they agree
+    accepted_ahead: timedelta = NONE  # what somebody has accepted as the fault of the log's clock
     held: str = ""
     held_since: float = 0.0
 
     def look(self, *, mark: datetime, wall: datetime, boot: float) -> ClockGuard:
         """The guard after one look at both clocks. `mark` is the partition's clock mark."""
-        if self.wall is None:
-            return self._first_look(mark, wall, boot)
-        expected = self.wall + timedelta(seconds=boot - self.boot)
-        if abs(wall - expected) <= TOLERANCE:
-            return replace(self, wall=wall, boot=boot, held="")
-        if not self.held:
-            return replace(self, held=_jump(wall - expected), held_since=boot)
-        return self._accepted(wall, boot) or self
-
-    def accepted(self, wall: datetime, boot: float) -> ClockGuard:
-        """The guard after an operator said that the wall is right."""
-        return replace(self, wall=wall, boot=boot, held="")
-
-    def _first_look(self, mark: datetime, wall: datetime, boot: float) -> ClockGuard:
-        reason = _implausible(mark, wall)
+        reason = self._moved(wall, boot) or self._misplaced(mark, wall) or _apart(self.ahead)
         if not reason:
-            return replace(self, wall=wall, boot=boot, held="")
+            return self._believing(wall, boot)
         if not self.held:
             return replace(self, held=reason, held_since=boot)
         return self._accepted(wall, boot) or self
+
+    def told(self, at: datetime, *, wall: datetime, seconds: float) -> ClockGuard:
+        """The guard after the log's clock showed `at`, sometime within the last `seconds` before `wall`."""
+        most = wall - at
+        least = most - timedelta(seconds=seconds)
+        for known in (NONE, self.accepted_ahead):
+            if least - TOLERANCE <= known <= most + TOLERANCE:
+                return replace(self, ahead=NONE, accepted_ahead=known)
+        return replace(self, ahead=least if least > NONE else most)
+
+    def accepted(self, wall: datetime, boot: float) -> ClockGuard:
+        """The guard after an operator said that the wall is right."""
+        accepted = self.ahead or self.accepted_ahead
+        return replace(self._believing(wall, boot), ahead=NONE, accepted_ahead=accepted)
+
+    def of_another_partition(self, accept_after: timedelta | None) -> ClockGuard:
+        """What a partition that is opened now knows from one that runs in the same process."""
+        known = self.accepted_ahead
+        return ClockGuard(accept_after=accept_after, wall=self.wall, boot=self.boot, accepted_ahead=known)
+
+    def _moved(self, wall: datetime, boot: float) -> str:
+        """Not as much as the time since boot, since it was last believed."""
+        step = NONE if self.wall is None else wall - self.wall - timedelta(seconds=boot - self.boot)
+        return _jump(step) if abs(step) > TOLERANCE else ""
+
+    def _misplaced(self, mark: datetime, wall: datetime) -> str:
+        return "" if self.placed else _implausible(mark, wall)
+
+    def _believing(self, wall: datetime, boot: float) -> ClockGuard:
+        return replace(self, wall=wall, boot=boot, placed=True, held="")
 
     def _accepted(self, wall: datetime, boot: float) -> ClockGuard | None:
         if self.accept_after is None or boot - self.held_since < self.accept_after.total_seconds():
@@ -60,6 +81,14 @@ def _implausible(mark: datetime, wall: datetime) -> str:
     if wall - mark > YEARS_AHEAD:
         return f"the wall clock is {(wall - mark).days} days ahead of the clock mark"
     return ""
+
+
+def _apart(ahead: timedelta) -> str:
+    seconds = ahead.total_seconds()
+    if not seconds:
+        return ""
+    direction = "ahead of" if seconds > 0 else "behind"
+    return f"the wall clock is {abs(seconds):.0f} s {direction} the log's clock"
 
 
 def _jump(step: timedelta) -> str:

@@ -50,11 +50,17 @@ class Receipt(Protocol):
     @property
     def appended_at(self) -> datetime: ...
 
+    @property
+    def told_at(self) -> datetime | None:
+        """What another clock than this machine's showed when the log took the last record; None where there is none."""
+        ...
+
 
 class Producer(Protocol):
     """One transactional writer. Calls from one thread; `begin`, `send`…, `commit` or `abort`."""
 
     epoch: int
+    tells_time: bool  # whether its commits are stamped by another clock than this machine's, and so can judge ours
 
     def begin(self) -> None:
         """Open a transaction."""

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from runtime import continuity
 from runtime import footer as framing
 from runtime.batch import NOTHING_GIVEN, Batch, Given, outgoing
-from runtime.clock_watch import NEVER_READ, ClockWatch
+from runtime.clock_watch import NEVER_READ, ClockWatch, Remembered
 from runtime.footer import Decision, DecisionHead, Footer, InputPosition
 from runtime.log import OffsetOutOfRange, UnknownTopic
 from runtime.machine import Moment, Output, Reached, Woken
@@ -67,11 +67,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What comes in from outside besides records: time and randomness; and whom to tell."""
+    """What comes in from outside besides records: time and randomness; and whom to tell. `remembered` by a process."""
 
     clock: Clock
     entropy: Callable[[], bytes]  # 16 fresh bytes
     telemetry: Telemetry
+    remembered: Remembered = field(default_factory=Remembered)
 
 
 class Processor:
@@ -103,7 +104,7 @@ class Processor:
         self._given = NOTHING_GIVEN
         self._labels = {"role": partition.role, "partition": str(partition.number)}
         said = Operations(log, partition, world.telemetry)
-        self._watch = ClockWatch(partition, world.clock, world.telemetry, said, accept_after=accept_clock_after)
+        self._watch = ClockWatch(partition, world, said, accept_after=accept_clock_after)
         self._notices: Sequence[Fact] = ()  # what was found when the partition was opened, still to be stated
         self._workspace = Workspace(core, store)
         self._producer: Producer | None = None
@@ -128,15 +129,15 @@ class Processor:
         began = self._clock.since_boot()
         self._producer = self._log.open_producer(self._partition.transactional_id, group=self._partition.role)
         self._partitions = continuity.counts_of(self._log, self._partition.layout)
-        restored = restore(
-            self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress
-        )  # fmt: skip
+        restored = restore(self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress)
         bearings = continuity.find(self._log, self._partition, restored, self._store.place, self._telemetry)
         self._incarnations, self._notices = bearings.incarnations, bearings.accepted
         if restored.footer is not None:
             self._resume(restored.footer)
         if restored.torn is not None:
             self._roll_forward(restored.torn, bearings.positions)
+        if self._producer.tells_time:
+            self._watch.ask(lambda: self._commit_nothing(bearings.positions))
         self._reader = self._log.open_reader(bearings.positions)
         self._telemetry.set(Metric.RESTORE_SECONDS, self._labels, self._clock.since_boot() - began)
 
@@ -185,6 +186,11 @@ class Processor:
         self._mark = max(self._mark, head.now)
         self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
         self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=head.sequence, **self._labels)
+
+    def _commit_nothing(self, positions: Mapping[TopicPartition, int]) -> None:
+        """For the time of the log, which must be known before anything is decided by ours."""
+        self._state_notices(batch := self._new_batch())
+        self._write(batch, positions, self._decided_until)
 
     # --- one step -------------------------------------------------------------------------------------------------
 
@@ -450,10 +456,12 @@ class Processor:
             facts=len(batch.facts), outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
             changelog_id=self._incarnations[changelog.topic], digest=self._workspace.walk.taken(began),
         )  # fmt: skip
+        sent_at = self._clock.since_boot()
         producer.send((Outgoing(*changelog, framing.FOOTER_KEY, framing.footer_bytes(footer)),))
         receipt = producer.commit(positions)
         self._workspace.apply({META: checkpoint_bytes(self._checkpoint(footer, receipt.offsets[-1] + 1))})
         self._sequence, self._decided_until = batch.sequence, decided_until
+        self._watch.hear(receipt.told_at, sent_at)
         self._telemetry.observe(Metric.COMMIT_SECONDS, self._labels, self._clock.since_boot() - began)
 
     def _decision_parts(
@@ -473,7 +481,8 @@ class Processor:
         )  # fmt: skip
 
     def _heartbeat_is_due(self, batch: Batch) -> bool:
-        return not self._watch.held and self._decided(batch) - self._decided_until >= self._limits.heartbeat
+        stale = self._decided(batch) - self._decided_until
+        return self._watch.wants_time if self._watch.held else stale >= self._limits.heartbeat
 
     def _owner_epoch(self) -> int:
         """The log's; should it have forgotten the id, one above our predecessor's."""

@@ -13,10 +13,11 @@ from runtime.record import Outgoing, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """`Receipt`: where each record stands, in the order of sending, and the latest append time."""
+    """`Receipt`: where each record stands, in the order of sending, the latest append time, and who told it."""
 
     offsets: Sequence[int]
     appended_at: datetime
+    told_at: datetime | None = None
 
 
 class Writer(NamedTuple):
@@ -45,6 +46,8 @@ class Ledger(Protocol):
 
 class BufferingProducer:
     """`Producer`."""
+
+    tells_time = False  # its append times come from the clock that they would have to judge
 
     def __init__(self, ledger: Ledger, writer: Writer) -> None:
         self._ledger = ledger

@@ -62,9 +62,6 @@ class Node:
         """Begin a new process, unless there is one."""
         if not self.runs:
             self.starts += 1
-            # A machine asks the time before it starts a program. One that is minutes ahead then is believed: the clock
-            # is held against the time since boot only, and a program that has just begun has no earlier look.
-            self.clock.skew_seconds = max(-SKEW_SECONDS_MAX, min(SKEW_SECONDS_MAX, self.clock.skew_seconds))
             self.site.story.say(self.name, f"starts ({self.starts})")
             self.process = RoleProcess(self)
 

@@ -141,6 +141,11 @@ class DyingProducer:
         """See `Producer.epoch`."""
         return self._producer.epoch
 
+    @property
+    def tells_time(self) -> bool:
+        """See `Producer.tells_time`."""
+        return self._producer.tells_time
+
     def begin(self) -> None:
         """See `Producer.begin`."""
         self._points.restoring = False

@@ -29,9 +29,7 @@ LOOK_SECONDS = 2.0  # between looks at who is down
 LOSSY = ("EndTransaction", "Produce", "CommitOffsets", "AddPartitions", "InitProducerId", "JoinGroup", "SyncGroup",
          "Heartbeat", "FetchOffsets", "ListOffsets")  # fmt: skip
 YEAR = 365 * 86_400.0
-# Forward by seconds to a year is left out: a partition that is opened under such a clock has no earlier look at it, and
-# believes it. Only the append times of the log could tell.
-JUMPS = (-30.0, -600.0, -3600.0, -10 * YEAR, 10 * YEAR)
+JUMPS = (-30.0, 30.0, -600.0, 600.0, -3600.0, 3600.0, -10 * YEAR, 10 * YEAR)
 LASTING = frozenset({"G3", "H9"})
 
 Does = Callable[[], None]

@@ -71,3 +71,62 @@ def test_a_wall_clock_years_ahead_at_the_start_is_held() -> None:
 
 def test_a_machine_that_was_off_for_a_month_is_believed() -> None:
     assert ClockGuard(accept_after=MINUTE).look(mark=NOON, wall=NOON + timedelta(days=30), boot=5.0).held == ""
+
+
+# --- the log's clock ----------------------------------------------------------------------------------------------
+
+
+def told(ahead: timedelta, *, seconds: float = 0.1) -> ClockGuard:
+    """A partition that is opened at noon by its own clock, which is ahead of the log's."""
+    return ClockGuard(accept_after=None).told(NOON - ahead, wall=NOON, seconds=seconds)
+
+
+def test_a_wall_clock_that_is_ahead_of_the_logs_is_held_at_its_first_look() -> None:
+    guard = told(timedelta(minutes=10)).look(mark=NOON - MINUTE * 10, wall=NOON, boot=5.0)
+    assert guard.held == "the wall clock is 600 s ahead of the log's clock"
+
+
+def test_a_wall_clock_that_is_behind_the_logs_is_held() -> None:
+    guard = told(-timedelta(minutes=10)).look(mark=NOON - MINUTE * 10, wall=NOON, boot=5.0)
+    assert guard.held == "the wall clock is 600 s behind the log's clock"
+
+
+def test_clocks_that_differ_by_five_seconds_agree() -> None:
+    for seconds in (-5, 5):
+        assert told(timedelta(seconds=seconds), seconds=0).look(mark=NOON, wall=NOON, boot=5.0).held == ""
+
+
+def test_the_log_may_have_told_its_time_at_any_instant_of_a_commit() -> None:
+    """Eight seconds long here: a wall clock that is then 12 s ahead may have been right to four."""
+    assert told(timedelta(seconds=12), seconds=8).look(mark=NOON, wall=NOON, boot=5.0).held == ""
+    assert told(timedelta(seconds=14), seconds=8).look(mark=NOON, wall=NOON, boot=5.0).held
+
+
+def test_a_hold_ends_when_the_log_has_told_the_time_that_the_wall_shows() -> None:
+    held = told(timedelta(hours=1)).look(mark=NOON, wall=NOON, boot=5.0)
+    mended = held.look(mark=NOON, wall=NOON - timedelta(hours=1) + MINUTE, boot=65.0)
+    assert mended.held
+    again = mended.told(NOON - timedelta(hours=1) + MINUTE, wall=NOON - timedelta(hours=1) + MINUTE, seconds=0.1)
+    assert again.look(mark=NOON - timedelta(hours=1), wall=NOON - timedelta(hours=1) + MINUTE, boot=65.0).held == ""
+
+
+def test_a_wall_clock_that_an_operator_accepts_is_believed_against_the_log() -> None:
+    """It is the log's clock that is an hour behind. By another hour is another matter."""
+    accepted = told(timedelta(hours=1)).look(mark=NOON, wall=NOON, boot=5.0).accepted(NOON, 5.0)
+    later = accepted.told(NOON - timedelta(hours=1), wall=NOON, seconds=0.1)
+    assert later.look(mark=NOON, wall=NOON, boot=5.0).held == ""
+    assert later.told(NOON - timedelta(hours=2), wall=NOON, seconds=0.1).look(mark=NOON, wall=NOON, boot=5.0).held
+
+
+def test_a_partition_that_is_opened_knows_the_clock_from_its_neighbours() -> None:
+    opened = guard_at_noon().of_another_partition(None)
+    jumped = opened.look(mark=NOON, wall=NOON + timedelta(hours=2), boot=101.0)
+    assert jumped.held == "the wall clock jumped forward by 7199 s against the time since boot"
+    assert opened.look(mark=NOON, wall=NOON + MINUTE, boot=160.0).held == ""
+
+
+def test_a_partition_that_is_opened_has_a_mark_of_its_own() -> None:
+    opened = guard_at_noon().of_another_partition(None)
+    assert opened.look(mark=NOON + MINUTE, wall=NOON, boot=100.0).held == (
+        "the wall clock is 60 s behind the clock mark"
+    )

@@ -185,7 +185,9 @@ class OwnersLog:
 
     def open_producer(self, transactional_id: str, *, group: str) -> Producer:
         """See `Log.open_producer`."""
-        return Failing(self._writing.open_producer(transactional_id, group=group), self)
+        producer = self._writing.open_producer(transactional_id, group=group)
+        producer.tells_time = False  # The owner's clock is turned by hand: the broker's says nothing of it.
+        return Failing(producer, self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
@@ -213,6 +215,7 @@ class Failing:
         self._producer, self._owners_log = producer, log
 
     epoch: int
+    tells_time: bool
 
     def send(self, records: Iterable[Outgoing]) -> None:
         """See `Producer.send`."""

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
 
 from runtime.log import LogError
 from runtime.logs.kafka import doubt
@@ -41,7 +41,7 @@ class Deliveries:
 
     def __init__(self) -> None:
         self._offsets: dict[Place, list[int]] = defaultdict(list)
-        self._milliseconds = -1
+        self._stamps: dict[Place, tuple[int, int]] = {}  # of the last record in each place: what kind, and when
         self.error: Any = None
 
     def note(self, error: Any, message: Message) -> None:
@@ -49,20 +49,31 @@ class Deliveries:
         if error is not None:
             self.error = self.error or error
             return
-        self._offsets[message.topic(), message.partition()].append(message.offset())  # type: ignore[index, arg-type]
-        self._milliseconds = max(self._milliseconds, message.timestamp()[1])
+        place: Place = (message.topic(), message.partition())  # type: ignore[assignment]
+        self._offsets[place].append(message.offset())  # type: ignore[arg-type]
+        self._stamps[place] = message.timestamp()
 
-    def receipt(self, sent: Iterable[Place], now: Callable[[], datetime]) -> Commit:
+    def receipt(self, sent: Sequence[Place], now: Callable[[], datetime], *, tells_time: bool = False) -> Commit:
         """For records that were sent to these places in this order, all of which have arrived."""
         offsets = {place: iter(found) for place, found in self._offsets.items()}
-        appended_at = now() if self._milliseconds < 0 else instant(self._milliseconds)
-        return Commit(offsets=[next(offsets[place]) for place in sent], appended_at=appended_at)
+        latest = max((milliseconds for _, milliseconds in self._stamps.values()), default=-1)
+        return Commit(
+            offsets=[next(offsets[place]) for place in sent],
+            appended_at=now() if latest < 0 else instant(latest),
+            told_at=self._told_at(sent[-1]) if sent and tells_time else None,
+        )
+
+    def _told_at(self, place: Place) -> datetime | None:
+        """The broker's time, if it said it; a topic that keeps the time of its writers would only repeat ours."""
+        kind, milliseconds = self._stamps[place]
+        return instant(milliseconds) if kind == TIMESTAMP_LOG_APPEND_TIME and milliseconds >= 0 else None
 
 
 class KafkaProducer:
     """`Producer`. `claim` is our right to the partition, where a group shares them out."""
 
     epoch: int
+    tells_time = True
     # Of which kind the client is, and whose time it lives in; a simulation has its own of both.
     client: Callable[..., Producer] = Producer
     monotonic: Callable[[], float] = staticmethod(time.monotonic)
@@ -138,7 +149,7 @@ class KafkaProducer:
             self._flush(client)
             self._end("commit", client.commit_transaction)
             places = [(self._settings.namespace + record.topic, record.partition) for record in sent]
-            return self._deliveries.receipt(places, self._now)
+            return self._deliveries.receipt(places, self._now, tells_time=self.tells_time)
 
     def abort(self) -> None:
         """See `Producer.abort`."""
