@@ -126,7 +126,7 @@ def test_a_process_that_begins_under_a_clock_that_is_ahead_creates_nothing(ahead
     shell.advance(seconds=SECONDS)
     shell.settle()
     assert kinds(shell)[2:] == [ClockReleased]
-    shell.advance(seconds=10)
+    shell.advance(seconds=15)
     assert kinds(shell)[3:] == [SchedulePaused]
 
 
