@@ -39,13 +39,17 @@ class ClockGuard:
             return replace(self, held=reason, held_since=boot)
         return self._accepted(wall, boot) or self
 
-    def told(self, at: datetime, *, wall: datetime, seconds: float) -> ClockGuard:
-        """The guard after the log's clock showed `at`, sometime within the last `seconds` before `wall`."""
+    def told(self, at: datetime, *, wall: datetime, boot: float, seconds: float) -> ClockGuard:
+        """The guard after the log's clock showed `at`, sometime within the last `seconds` before `wall`.
+
+        Where both agree this is a first look at our clocks, if there was none: an idle partition takes its time to one.
+        """
         most = wall - at
         least = most - timedelta(seconds=seconds)
         for known in (NONE, self.accepted_ahead):
             if least - TOLERANCE <= known <= most + TOLERANCE:
-                return replace(self, ahead=NONE, accepted_ahead=known)
+                seen = replace(self, ahead=NONE, accepted_ahead=known)
+                return seen if self.wall is not None else replace(seen, wall=wall, boot=boot)
         return replace(self, ahead=least if least > NONE else most)
 
     def accepted(self, wall: datetime, boot: float) -> ClockGuard:

@@ -76,7 +76,9 @@ class ClockWatch:
             return
         self._told_at, self._told_boot = told_at, self._clock.since_boot()
         self._told_seconds = self._told_boot - sent_at
-        self._guard = self._guard.told(told_at, wall=self._clock.now(), seconds=self._told_seconds)
+        self._guard = self._guard.told(
+            told_at, wall=self._clock.now(), boot=self._told_boot, seconds=self._told_seconds
+        )  # fmt: skip
 
     def look(self, mark: datetime, boot: float) -> tuple[datetime, list[Fact]]:
         """The clock mark after a look at both clocks, and what there is to say."""

@@ -78,7 +78,7 @@ def test_a_machine_that_was_off_for_a_month_is_believed() -> None:
 
 def told(ahead: timedelta, *, seconds: float = 0.1) -> ClockGuard:
     """A partition that is opened at noon by its own clock, which is ahead of the log's."""
-    return ClockGuard(accept_after=None).told(NOON - ahead, wall=NOON, seconds=seconds)
+    return ClockGuard(accept_after=None).told(NOON - ahead, wall=NOON, boot=5.0, seconds=seconds)
 
 
 def test_a_wall_clock_that_is_ahead_of_the_logs_is_held_at_its_first_look() -> None:
@@ -106,16 +106,21 @@ def test_a_hold_ends_when_the_log_has_told_the_time_that_the_wall_shows() -> Non
     held = told(timedelta(hours=1)).look(mark=NOON, wall=NOON, boot=5.0)
     mended = held.look(mark=NOON, wall=NOON - timedelta(hours=1) + MINUTE, boot=65.0)
     assert mended.held
-    again = mended.told(NOON - timedelta(hours=1) + MINUTE, wall=NOON - timedelta(hours=1) + MINUTE, seconds=0.1)
-    assert again.look(mark=NOON - timedelta(hours=1), wall=NOON - timedelta(hours=1) + MINUTE, boot=65.0).held == ""
+    eleven = NOON - timedelta(hours=1)
+    again = mended.told(eleven + MINUTE, wall=eleven + MINUTE, boot=65.0, seconds=0.1)
+    assert again.look(mark=eleven, wall=eleven + MINUTE, boot=65.0).held == ""
 
 
 def test_a_wall_clock_that_an_operator_accepts_is_believed_against_the_log() -> None:
     """It is the log's clock that is an hour behind. By another hour is another matter."""
     accepted = told(timedelta(hours=1)).look(mark=NOON, wall=NOON, boot=5.0).accepted(NOON, 5.0)
-    later = accepted.told(NOON - timedelta(hours=1), wall=NOON, seconds=0.1)
+    later = accepted.told(NOON - timedelta(hours=1), wall=NOON, boot=5.0, seconds=0.1)
     assert later.look(mark=NOON, wall=NOON, boot=5.0).held == ""
-    assert later.told(NOON - timedelta(hours=2), wall=NOON, seconds=0.1).look(mark=NOON, wall=NOON, boot=5.0).held
+    assert (
+        later.told(NOON - timedelta(hours=2), wall=NOON, boot=5.0, seconds=0.1)
+        .look(mark=NOON, wall=NOON, boot=5.0)
+        .held
+    )
 
 
 def test_a_partition_that_is_opened_knows_the_clock_from_its_neighbours() -> None:

@@ -178,6 +178,16 @@ def test_a_running_partition_notices_at_its_next_commit_that_the_logs_clock_is_a
     assert reasons(shell) == ["the wall clock is 3600 s behind the log's clock"]
 
 
+def test_a_clock_that_jumps_before_a_partition_has_looked_at_it_is_held() -> None:
+    """One that was idle since it was opened: the log has confirmed the time then."""
+    shell = waiting(timedelta(minutes=5))
+    shell.in_a_new_process(timedelta(0))
+    shell.clock.set_wall(NOON + TEN_MINUTES)
+    shell.settle()
+    assert reasons(shell) == ["the wall clock jumped forward by 600 s against the time since boot"]
+    assert SchedulePaused not in kinds(shell)
+
+
 def test_an_owner_whose_clock_is_right_asks_once_and_is_not_held() -> None:
     shell = waiting(timedelta(seconds=10))
     before = shell.log.commits

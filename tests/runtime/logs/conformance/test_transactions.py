@@ -42,6 +42,14 @@ def test_a_receipt_names_the_latest_append_time(log):
     assert latest == max(record.appended_at for partition in (E0, E1) for record in records_of(log, partition))
 
 
+def test_a_receipt_tells_when_the_last_record_was_taken_where_the_log_has_a_clock_of_its_own(log):
+    producer = log.open_producer("writer", group="group")
+    producer.begin()
+    producer.send([*to(E1, "a"), *to(E0, "b")])
+    receipt = producer.commit({})
+    assert receipt.told_at == (records_of(log, E0)[-1].appended_at if producer.tells_time else None)
+
+
 @pytest.mark.parametrize("empty_log", IN_PROCESS, indirect=True)
 def test_a_receipt_has_the_time_of_the_clock(log, clock):
     producer = log.open_producer("writer", group="group")
