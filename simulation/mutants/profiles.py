@@ -33,6 +33,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "torn": {"faults": {"C1": 40.0, "C2": 40.0, "C3": 20.0, "K1": 8.0}, "doubting": False},
     "outages": {"faults": {"C9": 8.0, "B10": 6.0}, "batch_facts": 10, "woken_keys": 4, "calls_every_seconds": 30.0},
     "clocks": {"faults": {"G1": 16.0, "G2": 40.0, "G3": 1.0, "B10": 10.0, "K1": 20.0}, "schedulers": 2},
+    "starts": {"faults": {"G1": 60.0, "K1": 60.0}, "schedulers": 1},
     "records": {"faults": dict.fromkeys(("F1", "F3", "F4", "F8"), 40.0) | {"K1": 10.0}},
     "workers": {"faults": dict.fromkeys(("A15", "A16", "H1", "H3", "H8", "H10"), 40.0)},
     "deadly": {"faults": {"H7": 1.0, "H11": 6.0, "G9": 6.0}},
