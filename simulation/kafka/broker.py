@@ -30,6 +30,7 @@ from simulation.kafka.protocol import (
     CreateTopics,
     Describe,
     Described,
+    DescribeGroup,
     EndTransaction,
     Fetch,
     Fetched,
@@ -52,7 +53,7 @@ FETCH_BYTES = 1024 * 1024  # of one partition in one answer, as a consumer asks 
 FETCH_RECORDS = 5_000  # what a reader keeps ahead of its owner is less
 SHORT_SHARE = 0.05  # of fetches that are answered with little of what there is
 TRANSACTIONAL = (InitProducerId, AddPartitions, AddOffsets, EndTransaction)
-OF_GROUPS = (JoinGroup, SyncGroup, Heartbeat, CommitOffsets, FetchOffsets)
+OF_GROUPS = (JoinGroup, SyncGroup, Heartbeat, DescribeGroup, CommitOffsets, FetchOffsets)
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -93,6 +94,7 @@ class Broker:
             JoinGroup: self.groups.join,
             SyncGroup: self.groups.sync,
             Heartbeat: _at_once(self.groups.heartbeat),
+            DescribeGroup: _at_once(self.groups.describe),
         }
 
     def handle(self, request: Request, respond: Respond) -> None:

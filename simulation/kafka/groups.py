@@ -17,6 +17,7 @@ from simulation.kafka.protocol import (
     Answer,
     Code,
     CommitOffsets,
+    DescribeGroup,
     Heartbeat,
     Joined,
     JoinGroup,
@@ -104,7 +105,7 @@ class Groups:
             if (
                 group.phase is Phase.STABLE
                 and said.member
-                and member.owned == request.owned
+                and (member.owned, member.owned_in) == (request.owned, request.owned_in)
                 and group.leader != member.id
             ):
                 respond(self._joined(group, member, leads=False))
@@ -137,6 +138,12 @@ class Groups:
             return Answer(code)
         self._heard(group.members[said.member])
         return Answer(Code.REBALANCE_IN_PROGRESS) if group.phase is Phase.JOINING else DONE
+
+    def describe(self, request: DescribeGroup) -> Answer:
+        """For whoever asks, member or not."""
+        group = self.group(request.group)
+        given = frozenset().union(*group.shares.values())
+        return Answer(Code.NONE, given if group.phase is Phase.STABLE else None)
 
     def check(self, group: Group, said: Membership) -> Code:
         """Whether a membership is one of the present generation."""
@@ -171,7 +178,6 @@ class Groups:
                 respond(Answer(Code.FENCED_INSTANCE_ID))
         former.joining = former.syncing = None
         member = self._newcomer(group, request)
-        member.owned, member.owned_in = former.owned, former.owned_in
         group.shares = {member.id if id_ == before else id_: share for id_, share in group.shares.items()}
         if group.leader == before:
             group.leader = member.id

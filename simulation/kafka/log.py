@@ -32,6 +32,7 @@ from simulation.kafka.protocol import (
     CreateTopics,
     Describe,
     Described,
+    DescribeGroup,
     FetchOffsets,
     ListOffsets,
     ListTopics,
@@ -140,10 +141,16 @@ class SimulatedKafka:
     def join(self, group: str, topic: str, *, name: str, owner: Owner) -> SimulatedMember:
         """See `Log.join`."""
         self._check_open()
+        count, wire = self.partitions(topic), self._settings.named(group)
         return SimulatedMember(
-            self._host, self._settings, self._topics, group, topic, name=name, owner=owner, claimed=self._claimed,
-            logger=None,
+            self._host, self._settings, group, topic, name=name, owner=owner, claimed=self._claimed,
+            unowned=lambda: self._unowned(wire, count), logger=None,
         )  # fmt: skip
+
+    def _unowned(self, group: str, partitions: int) -> set[int]:
+        """See `runtime.logs.kafka.groups`."""
+        given: frozenset[int] | None = self._topics.ask(DescribeGroup(group), f"the members of {group}")
+        return set() if given is None else set(range(partitions)) - given
 
     def append(self, records: Iterable[Outgoing]) -> Commit:
         """See `Log.append`."""

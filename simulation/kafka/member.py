@@ -60,12 +60,19 @@ class SimulatedConsumer:
         self._in = False  # whether we are a member, as far as we know
         self._joining = self._beating = self._late = False
         self._closed = False
+        self._hearing = self._again = False  # whether the application is being told; whether to join again afterwards
         self._callbacks: dict[str, Callback] = {}
 
     # --- what the application calls -------------------------------------------------------------------------------
 
     def subscribe(self, topics: Sequence[str], *, on_assign: Callback, on_revoke: Callback, on_lost: Callback) -> None:
-        """Take part."""
+        """Take part; while the application is told what it has been given: join once more afterwards.
+
+        At any other time a subscription to the same topic changes nothing.
+        """
+        if self._callbacks:
+            self._again = self._hearing
+            return
         (self._topic,) = topics
         self._callbacks = {"assign": on_assign, "revoke": on_revoke, "lost": on_lost}
         self._join()
@@ -118,6 +125,13 @@ class SimulatedConsumer:
     # --- hearing --------------------------------------------------------------------------------------------------
 
     def _hear(self, told: Told) -> None:
+        self._hearing = True
+        try:
+            self._take(told)
+        finally:
+            self._hearing = False
+
+    def _take(self, told: Told) -> None:
         if told.share is None:
             self._give_up()
             return
@@ -129,7 +143,8 @@ class SimulatedConsumer:
             self._owned = self._owned | added
             self._call("assign", added)
         self._owned_in = self._membership.generation
-        if revoked:
+        if revoked or self._again:
+            self._again = False
             self._join()
 
     def _give_up(self) -> None:
@@ -227,8 +242,8 @@ class SimulatedConsumer:
             self._heard_at = self._host.loop.seconds
         if answer.code is Code.FENCED_INSTANCE_ID:
             self._die()
-        elif answer.code is Code.REBALANCE_IN_PROGRESS:
-            self._join()
+        elif answer.code is Code.REBALANCE_IN_PROGRESS and not self._told and not self._hearing:
+            self._join()  # not before the application has heard all: what we own is not settled until then
         elif answer.code in {Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION} and not self._joining:
             self._lose()
             self._join()

@@ -227,6 +227,12 @@ class SyncGroup(NamedTuple):
     shares: Mapping[str, frozenset[int]] | None
 
 
+class DescribeGroup(NamedTuple):
+    """→ the partitions that members have been given, or None while they are being given anew."""
+
+    group: str
+
+
 class Heartbeat(NamedTuple):
     """We are here."""
 
@@ -236,4 +242,5 @@ class Heartbeat(NamedTuple):
 Request = (
     Describe | ListTopics | CreateTopics | ListOffsets | InitProducerId | AddPartitions | AddOffsets | Produce
     | CommitOffsets | EndTransaction | Fetch | FetchOffsets | JoinGroup | SyncGroup | Heartbeat
+    | DescribeGroup
 )  # fmt: skip

@@ -25,6 +25,11 @@ def generation(membership: bytes) -> int:
     return int.from_bytes(membership[GENERATION], sys.byteorder, signed=True)
 
 
+def identity(membership: bytes) -> bytes:
+    """As whom the group knows us: another one after each time that it has known nothing of us but our name."""
+    return membership[GENERATION.stop :]
+
+
 class Claim:
     """A partition that is ours, and the membership to quote for it."""
 

@@ -20,6 +20,7 @@ from runtime.logs.kafka import doubt
 from runtime.logs.kafka.appending import Appender
 from runtime.logs.kafka.claim import Claim
 from runtime.logs.kafka.errors import RAISED, translated, translating
+from runtime.logs.kafka.groups import unowned
 from runtime.logs.kafka.membership import KafkaMember
 from runtime.logs.kafka.producing import KafkaProducer
 from runtime.logs.kafka.reading import KafkaReader
@@ -149,16 +150,11 @@ class KafkaLog:
     def join(self, group: str, topic: str, *, name: str, owner: Owner) -> KafkaMember:
         """See `Log.join`."""
         self._check_open()
+        count, wire = self.partitions(topic), self._settings.named(group)
         return KafkaMember(
-            self._settings,
-            self._topics,
-            group,
-            topic,
-            name=name,
-            owner=owner,
-            claimed=self._claimed,
-            logger=self._sayings,
-        )
+            self._settings, group, topic, name=name, owner=owner, claimed=self._claimed,
+            unowned=lambda: unowned(self._admin, wire, count), logger=self._sayings,
+        )  # fmt: skip
 
     def append(self, records: Iterable[Outgoing]) -> Commit:
         """See `Log.append`."""

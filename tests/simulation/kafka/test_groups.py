@@ -99,6 +99,65 @@ def test_a_process_that_comes_back_within_the_session_has_its_partitions_back_an
     assert first.told == told
 
 
+def gives_one_away(world: World, first: Process) -> Process:
+    """Another process joins; returned when the first one, which had all, has let go of a partition."""
+    gives: list[int] = []
+    dies = first.on_revoke
+    first.on_revoke = lambda partition: gives.append(partition) or dies(partition)
+    second = Process(world, "b")
+    second.becomes(lambda: bool(gives))
+    return second
+
+
+def test_what_a_process_was_giving_away_when_it_died_finds_an_owner_once_it_is_back(world):
+    """It has let go of a partition, and dies before it says so: the group takes it for at rest when it comes back."""
+    first = Process(world, "a")
+    first.has(0, 1, 2)
+    first.on_revoke = lambda _partition: world.pause(3600.0)
+    second = gives_one_away(world, first)
+    world.loop.kill(world.machine("a"))
+    back = Process(world, "a", machine="a again")
+    back.becomes(lambda: len(back.owned) == 2, within=1.0)
+    back.becomes(lambda: len(second.owned) == 1, within=3.0)
+    assert sorted([*back.owned, *second.owned]) == [0, 1, 2]
+
+
+def test_it_finds_one_too_when_the_process_was_dead_only_to_the_group(world):
+    """It takes so long to let go that its client gives it up: it comes back under its name while it still lives."""
+    first = Process(world, "a")
+    first.has(0, 1, 2)
+    first.on_revoke = lambda _partition: world.pause(61.0)
+    second = gives_one_away(world, first)
+    first.becomes(lambda: len(first.owned) == 2 and len(second.owned) == 1, within=100.0)
+    assert sorted([*first.owned, *second.owned]) == [0, 1, 2]
+
+
+def test_who_comes_back_to_a_group_that_lacks_nothing_leaves_it_at_rest(world):
+    first, second = Process(world, "a"), Process(world, "b")
+    first.becomes(lambda: len(first.owned) + len(second.owned) == 3 and bool(first.owned) and bool(second.owned))
+    world.loop.run(10.0)
+    group, had = world.broker.groups.group("tidewheel.owners"), [set(first.owned), set(second.owned)]
+    generation = group.generation
+    for name in ("a", "b"):  # both at once, as when a node with two processes is started again
+        world.loop.kill(world.machine(name))
+    back = [Process(world, name, machine=f"{name} again") for name in ("a", "b")]
+    world.loop.run(20.0)
+    assert [set(process.owned) for process in back] == had
+    assert group.generation == generation
+
+
+def test_where_nobody_says_whether_partitions_lack_owners_the_group_rebalances_some_times_and_rests(world):
+    world.network.every("DescribeGroup", Fate.DROP)
+    first, second = Process(world, "a"), Process(world, "b")
+    first.becomes(lambda: len(first.owned) + len(second.owned) == 3 and bool(first.owned) and bool(second.owned))
+    world.loop.run(120.0)
+    generation = world.broker.groups.group("tidewheel.owners").generation
+    assert generation < 10
+    world.loop.run(600.0)
+    assert world.broker.groups.group("tidewheel.owners").generation == generation
+    assert sorted([*first.owned, *second.owned]) == [0, 1, 2]
+
+
 def test_a_process_that_stays_away_loses_its_partitions_when_its_session_is_over(world):
     first, second = Process(world, "a"), Process(world, "b")
     first.becomes(lambda: len(first.owned) + len(second.owned) == 3 and bool(first.owned) and bool(second.owned))

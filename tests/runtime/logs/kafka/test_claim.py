@@ -6,7 +6,7 @@ from threading import Thread
 import pytest
 
 from runtime.log import Fenced, LogError
-from runtime.logs.kafka.claim import Claim, generation
+from runtime.logs.kafka.claim import Claim, generation, identity
 from tests.runtime.logs.words import DEADLINE
 
 
@@ -17,6 +17,11 @@ def membership(number: int) -> bytes:
 @pytest.mark.parametrize("number", [-1, 0, 1, 2**31 - 1])
 def test_the_generation_stands_in_a_captured_membership(number):
     assert generation(membership(number)) == number
+
+
+def test_we_are_the_same_to_a_group_in_every_generation_until_it_knows_us_by_another_id():
+    assert identity(membership(4)) == identity(membership(5)) == b"group\0member\0\1"
+    assert identity(membership(5).replace(b"member", b"member-2")) != identity(membership(5))
 
 
 def test_a_membership_in_a_form_unknown_to_us_is_an_error_and_not_guessed_at():

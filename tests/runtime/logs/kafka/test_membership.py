@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 
 import pytest
 
 from runtime.clock import SystemClock
 from runtime.log import Fenced, Log, LogError
+from runtime.logs.kafka.groups import unowned
 from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import KafkaSettings
 from tests.runtime.logs.words import DEADLINE, E0, E1, E2, O0, SPECS, read, records_of, to, write
@@ -104,6 +105,10 @@ def joined(log: KafkaLog) -> Iterator[Joined]:
         process.stop()
 
 
+def lacking(log: KafkaLog) -> set[int]:
+    return unowned(log._admin, log._settings.named("owners"), 3)
+
+
 def test_a_member_that_is_alone_owns_every_partition_and_commits_for_the_group(log, joined):
     process = joined("a")
     process.has(0, 1, 2)
@@ -135,14 +140,34 @@ def test_a_partition_moves_when_its_owner_has_let_go_and_the_others_go_on(joined
     write(second.owned[moved].open_producer(f"owners.{moved}", group="owners"), *to(O0, "moved"), positions={O0: 6})
 
 
-def test_a_process_that_comes_back_within_the_session_has_its_partitions_back_and_nobody_noticed(joined):
+def test_a_process_that_comes_back_within_the_session_has_its_partitions_back_and_nobody_noticed(log, joined):
     first, second = joined("a"), joined("b")
     first.becomes(lambda: len(first.owned) + len(second.owned) == 3 and bool(first.owned) and bool(second.owned))
     had, told = set(second.owned), list(first.told)
     second.stop()
+    assert lacking(log) == set()
     back = joined("b")
     back.has(*had)
     assert first.told == told
+
+
+def test_what_a_process_was_giving_away_when_it_died_finds_an_owner_once_it_is_back(log, joined):
+    """It has let go of a partition, and dies before it says so: the group takes it for at rest when it comes back."""
+    first, gives, is_back = joined("a"), Event(), Event()
+    first.has(0, 1, 2)
+
+    def give(_partition: int) -> None:
+        gives.set()
+        is_back.wait(DEADLINE)
+
+    first.on_revoke = give
+    second = joined("b")
+    assert gives.wait(DEADLINE)
+    assert len(lacking(log)) == 1
+    back = joined("a")
+    back.becomes(lambda: len(back.owned) == 2 and len(second.owned) == 1)
+    assert sorted([*back.owned, *second.owned]) == [0, 1, 2]
+    is_back.set()
 
 
 def test_two_processes_of_one_name_cannot_both_take_part(joined):
