@@ -135,6 +135,20 @@ def test_a11_a_stop_in_good_order_may_be_cut_short(line: Line, node: Mortal, poi
     goes_on(line, node)
 
 
+def test_a11_so_may_giving_partitions_to_another_process(line: Line, node: Mortal, role: str) -> None:
+    """It is back before its group has missed it; what it was giving away is somebody's all the same."""
+    other = line.node(role, 1)
+    node.dies_at("revoked")
+    other.start()
+    try:
+        must_be_dead(node)
+        goes_on(line, node)
+    finally:
+        other.ask_to_stop()
+        assert other.wait(SECONDS) == 0, other.text[-3000:]
+    line.must_go_on()
+
+
 def test_after_all_these_deaths_the_stores_are_what_the_log_says(line: Line, node: Mortal, role: str) -> None:
     """Row by row; and of each partition's transactions each has its number once, and an owner not older than before."""
     node.ask_to_stop()
