@@ -114,6 +114,10 @@ fuzz: $(DEV_STAMP) ## Read hostile input at every border: no crash, no hang, no 
 
 TIMES ?= 1000
 
+.PHONY: faults
+faults: $(DEV_STAMP) ## Single faults on real brokers, with the minutes in which each of three brokers is killed
+	@$(BIN)/pytest tests/faults tests/faults/three_brokers.py $(ARGS)
+
 .PHONY: torn
 torn: RESULTS = torn.jsonl
 torn: $(DEV_STAMP) ## Tear transactions between owners and a broker, and audit (TIMES=1000 SEED=1 RESULTS=torn.jsonl)

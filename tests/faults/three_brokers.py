@@ -1,5 +1,7 @@
 """Three brokers, of which one at a time is killed under traffic: the leader of what is written, the coordinator
 of a group, and each of them in turn, so that transactions lose their coordinator too.
+
+It takes minutes, most of them for brokers to start: `make faults` runs it, the whole test run does not.
 """
 
 from __future__ import annotations
