@@ -38,9 +38,9 @@ class Poison:
     value: bytes
 
 
-def poisons() -> tuple[Poison, ...]:
-    """What cannot be read, or means nothing."""
-    good = {"specversion": "1.0", "id": "poison", "source": "upstream", "type": "tidewheel.schedule.put.v1"}
+def poisons(id_: str) -> tuple[Poison, ...]:
+    """What cannot be read, or means nothing. The id is new each time: a command that is repeated is refused once."""
+    good = {"specversion": "1.0", "id": id_, "source": "upstream", "type": "tidewheel.schedule.put.v1"}
     good |= {"subject": "acme/poison"}
 
     def event(**fields: Any) -> bytes:
@@ -73,7 +73,6 @@ class Upstream:
         self._chance = Random(f"{site.options.seed} upstream")
         self._log = site.log_of(self._machine, site.clock())
         self._count = 0
-        self._poisons = poisons()
         self._versions: dict[tuple[str, str], int] = {}
 
     # --- what is right --------------------------------------------------------------------------------------------
@@ -137,7 +136,7 @@ class Upstream:
 
     def poison(self) -> str:
         """F1: what cannot be read."""
-        poison = self._chance.choice(self._poisons)
+        poison = self._chance.choice(poisons(self._next_id()))
         self._spoil(poison.what, poison.value, self._chance.choice((topics.SCHEDULE_CHANGES, topics.ATTEMPTS)))
         return poison.what
 
