@@ -53,7 +53,7 @@ class CrashingProducer:
 
     def __init__(self, producer: Producer, log: CrashingLog) -> None:
         self._producer, self._crashing = producer, log
-        self.epoch = producer.epoch
+        self.epoch, self.tells_time = producer.epoch, producer.tells_time
 
     def begin(self) -> None:
         self._crashing.step()

@@ -103,7 +103,12 @@ def gives_one_away(world: World, first: Process) -> Process:
     """Another process joins; returned when the first one, which had all, has let go of a partition."""
     gives: list[int] = []
     dies = first.on_revoke
-    first.on_revoke = lambda partition: gives.append(partition) or dies(partition)
+
+    def on_revoke(partition: int) -> None:
+        gives.append(partition)
+        dies(partition)
+
+    first.on_revoke = on_revoke
     second = Process(world, "b")
     second.becomes(lambda: bool(gives))
     return second
