@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
-from runtime import continuity
+from runtime import changelog, continuity
 from runtime.continuity import Halted, Loss
 from runtime.log import Log
 from runtime.partition import Partition
@@ -20,7 +21,6 @@ from schemas.operations import GapAccept
 
 CLOCKS_APART = timedelta(seconds=10)  # of whoever appends and whoever owns: further apart an owner holds
 LOOK_BACK = 4_096  # records: where the first that was appended since is looked for at first
-READ_RECORDS, READ_BYTES, READ_SECONDS = 5_000, 16 << 20, 0.1
 STORE = "the data folder of the node that had it"
 
 
@@ -91,9 +91,4 @@ def _appended_since(log: Log, loss: Loss, since: datetime) -> int:
 
 
 def _records(log: Log, place: TopicPartition, start: int, end: int) -> Iterator[Record]:
-    reader = log.open_reader({place: start})
-    try:
-        while reader.position(place) < end:
-            yield from reader.poll(records_max=READ_RECORDS, bytes_max=READ_BYTES, timeout=READ_SECONDS)
-    finally:
-        reader.close()
+    return chain.from_iterable(changelog.read(log, place, start, end))
