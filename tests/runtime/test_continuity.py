@@ -24,6 +24,7 @@ from runtime.workspace import DERIVATION, META, row_key
 from schemas import codec, topics
 from schemas.facts import SchedulePaused, ScheduleResumed
 from simulation.clock import ManualClock
+from tests.runtime.dying import Died, DyingStore
 from tests.runtime.shell import CHANGELOG, CHANGES, LAYOUT, NOON, PARTITION, Shell
 from tests.runtime.toy import Add, ToyCore
 
@@ -203,22 +204,6 @@ def test_a_store_that_missed_nothing_is_kept_however_long_it_was_away(shell: Wat
     shell.clock.advance(timedelta(days=30))
     shell.restart()
     assert shell.told.of(Event.STORE_OUTDATED) == []
-
-
-class Died(BaseException):
-    """The process is gone."""
-
-
-class DyingStore(MemoryStore):
-    """The process dies before its n-th change."""
-
-    left = 1_000_000
-
-    def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
-        if self.left == 0:
-            raise Died
-        self.left -= 1
-        super().apply(changes)
 
 
 @pytest.mark.parametrize("step", range(12))

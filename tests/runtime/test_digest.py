@@ -22,11 +22,12 @@ from runtime.telemetry import Event, Telemetry
 from runtime.workspace import row_key
 from schemas.facts import ScheduleResumed
 from simulation.clock import ManualClock
+from tests.runtime.dying import Died, DyingStore
 from tests.runtime.shell import CHANGELOG, NOON, PARTITION, Shell
 from tests.runtime.toy import Add
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 CHANGES = st.lists(
     st.dictionaries(
@@ -285,22 +286,6 @@ def test_a_state_that_stood_still_for_days_is_held_against_its_digest(shell: Wat
     shell.log.maintain()
     shell.restart(lose_store=True)
     assert shell.alarm() == 0
-
-
-class Died(BaseException):
-    """The process is gone."""
-
-
-class DyingStore(MemoryStore):
-    """The process dies before its n-th change."""
-
-    left = 1_000_000
-
-    def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
-        if self.left == 0:
-            raise Died
-        self.left -= 1
-        super().apply(changes)
 
 
 @pytest.mark.parametrize("step", range(8))
