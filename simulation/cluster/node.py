@@ -21,6 +21,7 @@ from scheduler import SchedulerCore
 from scheduler.occurrences import tz_version
 from schemas import topics
 from simulation.cluster.disk import Disk
+from simulation.cluster.place import Place
 from simulation.cluster.points import DyingLog, Points
 from simulation.cluster.story import StoryTelemetry
 from simulation.cluster.threads import LoopThreads
@@ -41,7 +42,7 @@ INPUTS = {"scheduler": SCHEDULER, "dispatcher": DISPATCHER}
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class Node(Place["RoleProcess"]):
     """A place where processes of one role run, one after another."""
 
     site: Site
@@ -53,23 +54,12 @@ class Node:
     wanted: bool = True  # whether there should be such a node now
     process: RoleProcess | None = None
 
-    @property
-    def runs(self) -> bool:
-        """Whether a process of it is alive, be it frozen."""
-        return self.process is not None and self.process.machine.alive
-
     def start(self) -> None:
         """Begin a new process, unless there is one."""
         if not self.runs:
             self.starts += 1
             self.site.story.say(self.name, f"starts ({self.starts})")
             self.process = RoleProcess(self)
-
-    def kill(self, why: str) -> None:
-        """`kill -9`, whatever the process is about to do."""
-        if self.process is not None and self.runs:
-            self.site.story.say(self.name, f"killed: {why}")
-            self.site.loop.kill(self.process.machine)
 
     def stop(self) -> None:
         """A planned end; called from a task, which waits for it."""

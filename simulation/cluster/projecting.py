@@ -25,6 +25,7 @@ from runtime.lifecycle import ThreadService
 from runtime.log import LogError
 from runtime.record import TopicPartition
 from simulation.cluster.node import POLL_SECONDS
+from simulation.cluster.place import Place
 from simulation.cluster.story import StoryTelemetry
 from simulation.cluster.threads import LoopThreads
 from simulation.loop import Killed, Loop, Machine, Task
@@ -170,7 +171,7 @@ class TaskSharedProjector(SharedProjector):
 
 
 @dataclass(slots=True, eq=False)
-class ProjectorNode:
+class ProjectorNode(Place["ProjectorProcess"]):
     """A place where projector processes run, one after another."""
 
     site: Site
@@ -181,23 +182,12 @@ class ProjectorNode:
     wanted: bool = True
     process: ProjectorProcess | None = None
 
-    @property
-    def runs(self) -> bool:
-        """Whether a process of it is alive, be it frozen."""
-        return self.process is not None and self.process.machine.alive
-
     def start(self) -> None:
         """Begin a new process, unless there is one."""
         if not self.runs:
             self.starts += 1
             self.site.story.say(self.name, f"starts ({self.starts})")
             self.process = ProjectorProcess(self)
-
-    def kill(self, why: str) -> None:
-        """`kill -9`."""
-        if self.process is not None and self.runs:
-            self.site.story.say(self.name, f"killed: {why}")
-            self.site.loop.kill(self.process.machine)
 
     def stop(self) -> None:
         """A planned end; called from a task, which waits for it."""

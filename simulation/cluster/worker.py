@@ -15,6 +15,7 @@ from runtime.log import LogError
 from runtime.record import Outgoing, TopicPartition
 from schemas import topics
 from simulation.cluster.attempts import Attempts
+from simulation.cluster.place import Place
 from simulation.cluster.threads import Flag
 from simulation.loop import Loop, Machine
 from tidewheel.holdings import Holdings, Report
@@ -38,7 +39,7 @@ SAID_MAX = 8  # reports that may come once more, or be forged from
 
 
 @dataclass(slots=True, eq=False)
-class WorkerNode:
+class WorkerNode(Place["WorkerProcess"]):
     """A place where worker processes run, one after another, under one name."""
 
     site: Site
@@ -49,22 +50,11 @@ class WorkerNode:
     wanted: bool = True
     process: WorkerProcess | None = None
 
-    @property
-    def runs(self) -> bool:
-        """Whether a process of it is alive, be it frozen."""
-        return self.process is not None and self.process.machine.alive
-
     def start(self) -> None:
         """Begin a new process, unless there is one."""
         if not self.runs:
             self.starts += 1
             self.process = WorkerProcess(self)
-
-    def kill(self, why: str) -> None:
-        """`kill -9`."""
-        if self.process is not None and self.runs:
-            self.site.story.say(self.name, f"killed: {why}")
-            self.site.loop.kill(self.process.machine)
 
     def stop(self) -> None:
         """A planned end: nothing new, what is held is finished within a grace, the rest interrupted and said so."""
