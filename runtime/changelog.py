@@ -16,12 +16,12 @@ READ_SECONDS = 0.1  # how long one read may wait: only where a partition ends wi
 
 
 def read(log: Log, changelog: TopicPartition, start: int, end: int) -> Iterator[list[Record]]:
-    """The records in [start, end), in batches."""
+    """The records in [start, end), in batches; none of those that are written behind `end` meanwhile."""
     reader = log.open_reader({changelog: start})
     try:
         while reader.position(changelog) < end:
             records = reader.poll(records_max=READ_RECORDS, bytes_max=READ_BYTES, timeout=READ_SECONDS)
-            if records:
-                yield records
+            if wanted := [record for record in records if record.offset < end]:
+                yield wanted
     finally:
         reader.close()
