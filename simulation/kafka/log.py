@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from runtime.clock import Clock
 from runtime.log import LogError, Owner, UnknownTopic
@@ -125,7 +125,7 @@ class SimulatedKafka:
         reader = SimulatedReader(
             self._host, self._settings, self._topics, positions, is_log_closed=lambda: self._state.closed, logger=None
         )
-        self._state.readers.add(reader)
+        self._state.readers[reader] = None
         return reader
 
     def open_producer(self, transactional_id: str, *, group: str) -> Producing:
@@ -156,7 +156,7 @@ class SimulatedKafka:
         """See `Log.append`."""
         self._check_open()
         added = list(records)
-        for place in {record[:2] for record in added}:
+        for place in dict.fromkeys(record[:2] for record in added):
             self._topics.check(*place)
         return self._state.appender(self._host, self._settings).append(added, self._clock)
 
@@ -310,7 +310,7 @@ class _State:
 
     def __init__(self) -> None:
         self.closed = False
-        self.readers: WeakSet[SimulatedReader] = WeakSet()
+        self.readers: WeakKeyDictionary[SimulatedReader, None] = WeakKeyDictionary()  # in order, which a set has not
         self._appender: Appender | None = None
 
     def appender(self, host: Host, settings: KafkaSettings) -> Appender:

@@ -160,7 +160,7 @@ class KafkaLog:
         """See `Log.append`."""
         self._check_open()
         added = list(records)
-        for place in {record[:2] for record in added}:
+        for place in dict.fromkeys(record[:2] for record in added):
             self._topics.check(*place)
         return self._appender.append(added)
 

@@ -121,7 +121,7 @@ class KafkaProducer:
         """See `Producer.send`."""
         client, sent = self._open()
         added = list(records)
-        for place in {record[:2] for record in added}:
+        for place in dict.fromkeys(record[:2] for record in added):
             self._topics.check(*place)
         for record in added:
             self._produce(client, record)
