@@ -23,8 +23,10 @@ from simulation.checkers import (
     conservation,
     deterministic,
     durable,
+    evidence_first,
     fenced_attempts,
     heals,
+    marks,
     never_early,
     no_secret,
     poison_isolated,
@@ -75,6 +77,8 @@ CHECKERS: tuple[Checker, ...] = (
     _checker("I18", "acknowledged is durable, and once", durable),
     _checker("I19", "clock monotone: a mark never goes back", clock_monotone),
     _checker("I20", "terms: what schedules, slots and retries say is kept", terms),
+    _checker("I21", "marks: what is said to be decided is decided", marks),
+    _checker("I22", "evidence first: nothing is lost unread, nothing late is silent", evidence_first),
 )
 
 

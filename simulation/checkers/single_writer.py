@@ -2,7 +2,8 @@
 
 In the committed order of its changelog (owner epoch, transaction sequence) strictly grows, and the sequence by one. On
 every topic the sequences of one partition never go back; nor do the epochs of its producer, as the model of Kafka knows
-them. A sequence may come twice where a torn transaction was rolled forward.
+them. A sequence may come twice where a torn transaction was rolled forward. Whoever writes as a new producer signs with
+a higher owner epoch than whoever wrote before: an epoch that two owners share tells nobody which of them wrote.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     """Every transaction and record that another owner must have written in between."""
     for log in changelogs(evidence):
         yield from _in_changelog(log)
+        yield from _signed(evidence, log)
     for place, records in evidence.spans():
         yield from _by_sequence(place.topic, place.partition, records)
         yield from _by_epoch(evidence, place.topic, place.partition, records)
@@ -44,6 +46,19 @@ def _in_changelog(log: Changelog) -> Iterator[Violation]:
             yield Violation(invariant=ID, what=what, where=where)
         epoch = max(epoch, said["epoch"])
         sequence = said["sequence"] if written.footer is not None else sequence
+
+
+def _signed(evidence: Evidence, log: Changelog) -> Iterator[Violation]:
+    """Whether owner epochs rise with those of producers, footer by footer."""
+    before: tuple[int, int] | None = None
+    for written in log.whole:
+        if written.footer is None or written.transaction is None:
+            continue
+        producer, owner = evidence.transactions[written.transaction].epoch, written.footer["epoch"]
+        if before is not None and producer > before[0] and owner <= before[1]:
+            what = f"producer epoch {producer} after {before[0]} signs with owner epoch {owner} after {before[1]}"
+            yield Violation(invariant=ID, what=what, where=written.footer_at or written.at)
+        before = producer, owner
 
 
 def _by_sequence(topic: str, partition: int, records: tuple[Committed, ...]) -> Iterator[Violation]:

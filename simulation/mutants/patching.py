@@ -6,6 +6,7 @@ is now, provided that they stand there exactly once: anything else is `DoesNotFi
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,7 @@ class Mutant:
     needs: str
     under: tuple[str, ...]
     changes: tuple[Change, ...]
+    digest: str = ""  # of the diff: another one is another bug under an old name
 
 
 def read(path: Path) -> Mutant:
@@ -53,6 +55,7 @@ def read(path: Path) -> Mutant:
         name=path.stem, group=fields["group"], breaks=fields["breaks"],
         caught_by=tuple(fields["caught-by"].split()), needs=fields.get("needs", ""),
         under=tuple(fields.get("under", "calm").split()), changes=changes(diff),
+        digest=hashlib.sha256(diff.strip().encode()).hexdigest()[:12],
     )  # fmt: skip
 
 

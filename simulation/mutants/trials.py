@@ -25,6 +25,8 @@ PATCHES = Path(__file__).parent / "patches"
 PACKAGES = ("api", "dispatcher", "node", "projections", "runtime", "scheduler", "schemas", "simulation")
 SAID_MAX = 300  # characters of what was noticed first
 
+Run = tuple[str, int]  # a profile and a seed
+
 _INVARIANT = re.compile(r"^(?:checker: )?(I\d+)\b")
 
 
@@ -66,7 +68,7 @@ def copied(mutant: Mutant | None) -> Iterator[Path]:
         yield root
 
 
-def tried(root: Path, runs: Sequence[tuple[str, int]], *, timeout: float) -> tuple[Trial, ...]:
+def tried(root: Path, runs: Sequence[Run], timeout: float) -> tuple[Trial, ...]:
     """The simulation on the packages in a folder, for each profile and seed up to the first that fails.
 
     `timeout` is of one run; those that were quick leave theirs to the others.
@@ -84,9 +86,7 @@ def tried(root: Path, runs: Sequence[tuple[str, int]], *, timeout: float) -> tup
     return judged(runs, out, err.decode("utf-8", "replace"), otherwise=how, seconds=time.monotonic() - began)
 
 
-def judged(
-    runs: Sequence[tuple[str, int]], out: bytes, err: str, *, otherwise: Verdict, seconds: float
-) -> tuple[Trial, ...]:
+def judged(runs: Sequence[Run], out: bytes, err: str, *, otherwise: Verdict, seconds: float) -> tuple[Trial, ...]:
     """What a process tells of its runs; `otherwise` is what became of one that has no line. They share the seconds."""
     told = [tuple(orjson.loads(line)) for line in out.splitlines()]
     share = seconds / max(1, len(told))

@@ -15,7 +15,7 @@ from simulation.line import Line, fail, succeed
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 OBSERVED = {  # what a line has no part of stays unobserved: a read model
     "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I14",
-    "I15", "I16", "I17", "I18", "I19", "I20",
+    "I15", "I16", "I17", "I18", "I19", "I20", "I21", "I22",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import pytest
 from schemas import topics
 from simulation.checkers import single_writer
 from simulation.evidence import Transaction
-from tests.simulation.checkers.given import at, calm, created, run_created, told
+from tests.simulation.checkers.given import Given, at, calm, created, run_created, told
 
 
 def found(given) -> list[str]:
@@ -63,3 +63,29 @@ def test_a_record_behind_one_of_a_later_producer_is_not_fenced():
     assert found(given) == [
         "I3 links-0@1: a record of scheduler.0 by producer epoch 6 after one by 7",
     ]
+
+
+@pytest.mark.parametrize(("epoch", "said"), [(1, 1), (2, 0)])
+def test_a_new_producer_that_signs_as_its_predecessor_did_is_found(epoch, said):
+    given = Given()
+    for number, producer, owner in ((1, 7, 1), (2, 8, epoch)):
+        given.transactions[number] = Transaction(
+            transactional_id="scheduler.0", epoch=producer, began_at=at("12:00:14"), outcome="committed"
+        )
+        given.transaction("scheduler", "12:00:15", epoch=owner, transaction=number)
+    assert (
+        found(given)
+        == [
+            "I3 scheduler-changelog-0@1: producer epoch 8 after 7 signs with owner epoch 1 after 1",
+        ][:said]
+    )
+
+
+def test_a_log_that_has_forgotten_its_writers_numbers_them_anew_and_owner_epochs_grow_all_the_same():
+    given = Given()
+    for number, producer, owner in ((1, 7, 7), (2, 0, 8)):
+        given.transactions[number] = Transaction(
+            transactional_id="scheduler.0", epoch=producer, began_at=at("12:00:14"), outcome="committed"
+        )
+        given.transaction("scheduler", "12:00:15", epoch=owner, transaction=number)
+    assert [line for line in found(given) if "signs" in line] == []

@@ -7,7 +7,7 @@ from simulation.mutants.patching import patched
 from simulation.mutants.profiles import PROFILES
 from simulation.mutants.trials import PACKAGES, ROOT, mutants
 
-INVARIANTS = {f"I{number}" for number in range(1, 21)}
+INVARIANTS = {f"I{number}" for number in range(1, 23)}
 GROUPS = {
     "commit cycle", "ownership", "clock and evidence", "scheduler", "dispatcher", "restore", "projections", "inputs",
 }  # fmt: skip

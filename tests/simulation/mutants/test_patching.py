@@ -62,6 +62,7 @@ def test_a_patch_says_what_it_is_before_it_says_what_it_changes(tmp_path):
     mutant = read(path)
 
     assert mutant.name == "too-early"
+    assert len(mutant.digest) == 12
     assert (mutant.group, mutant.breaks, mutant.needs) == ("clock and evidence", "runs come early", "G1")
     assert mutant.caught_by == ("I2", "I8")
     assert mutant.under == ("clocks",)
@@ -82,3 +83,13 @@ def test_applying_changes_files_under_a_folder_as_git_would(tmp_path):
 
     assert (tmp_path / "ours/p/one.py").read_text() == "a\nB\nc\n"
     assert (tmp_path / "theirs/p/one.py").read_text() == "a\nB\nc\n"
+
+
+def test_a_patch_is_another_one_when_its_diff_is_and_not_when_it_is_described_better(tmp_path):
+    def digest(head: str, diff: str) -> str:
+        path = tmp_path / "m.patch"
+        path.write_text(f"group: g\nbreaks: {head}\ncaught-by: I1\n\n{diff}")
+        return read(path).digest
+
+    assert digest("one", DIFF) == digest("two", DIFF)
+    assert digest("one", DIFF) != digest("one", DIFF.replace("+y", "+z"))

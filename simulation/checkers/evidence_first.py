@@ -1,0 +1,135 @@
+"""I22: nothing is lost while its evidence is unread, and nothing that comes late goes by without a word.
+
+- A lease ends by itself only when no report renewed it: from its hand-out on, each report of its holder that lists it
+  and stood in the log while it was good makes it good for its whole length again, whenever its owner gets to read it.
+- A word on the end of an attempt that was taken back from its worker is told as `attempt.duplicate` by the transaction
+  that reads it, or is taken for the run's success.
+
+What the log says of the time of a report is compared with what the owner's clock says, as far as these may be apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from schemas import topics
+from simulation.checkers.marks import duration
+from simulation.checkers.reading import DISPATCHER, Changelog, Data, Event, Fact, Written, changelogs, events, instant
+from simulation.evidence import Evidence, Violation
+
+ID = "I22"
+TAKEN_BACK = {"lease_expired", "lost", "timed_out"}  # what no worker says of its own attempt
+CLOCKS = {"G1", "G2", "G3", "G9"}  # the faults under which clocks are apart
+APART_MAX = timedelta(seconds=1)  # without them: between reading a clock and standing in the log
+
+
+def observed(evidence: Evidence) -> int:
+    """How many reports and ends of leases were looked at."""
+    ends = (fact for log in changelogs(evidence, DISPATCHER) for written in log.whole for fact in written.facts())
+    return len(_reports(evidence)) + sum(fact.type == "attempt.finished" for fact in ends)
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Every lease that ended too early, and every late word that nobody was told."""
+    apart = evidence.clocks_apart_max if evidence.faults & CLOCKS else APART_MAX
+    for log in changelogs(evidence, DISPATCHER):
+        reports = [event for event in _reports(evidence) if event.place.partition == log.partition]
+        yield from _partition(log, reports, apart)
+
+
+def _reports(evidence: Evidence) -> list[Event]:
+    return [event for event in events(evidence, topics.ATTEMPTS) if event.type == "worker.report"]
+
+
+@dataclass(slots=True)
+class _Lease:
+    """A hand-out and what became of it. `renewed`: when reports that list it came into the log, in order."""
+
+    data: Data
+    renewed: list[datetime] = field(default_factory=list)
+    taken_back: bool = False
+
+
+def _partition(log: Changelog, reports: list[Event], apart: timedelta) -> Iterator[Violation]:
+    leases: dict[tuple[str, str], _Lease] = {}  # by holder and text
+    listed = _listed(reports)
+    ahead = iter(reports)
+    unread = next(ahead, None)
+    for written in log.whole:
+        position = _position(written)
+        facts = [*written.facts()]
+        while unread is not None and unread.place.offset < position:
+            yield from _late(leases, unread, facts)
+            unread = next(ahead, None)
+        for fact in facts:
+            if fact.type == "run.handed_out":
+                holder = fact.data["incarnation"], fact.data["lease"]
+                leases[holder] = _Lease(fact.data, listed.get(holder, []))
+            elif fact.type == "attempt.finished":
+                yield from _ended(leases, fact, apart)
+
+
+def _position(written: Written) -> int:
+    """Up to where the reports are read once a transaction is made."""
+    assert written.footer is not None, "what is whole has a footer"
+    return next((item["offset"] for item in written.footer["positions"] if item["topic"] == topics.ATTEMPTS), 0)
+
+
+def _listed(reports: list[Event]) -> dict[tuple[str, str], list[datetime]]:
+    """When each lease stood in a report of its holder; a report that is older than one before it says nothing."""
+    newest: dict[str, int] = {}
+    found: dict[tuple[str, str], list[datetime]] = {}
+    for report in reports:
+        data = report.data
+        if data.get("number", 0) > newest.get(data["incarnation"], -1):
+            newest[data["incarnation"]] = data.get("number", 0)
+            for lease in {*data.get("held", ()), *data.get("started", ())}:
+                found.setdefault((data["incarnation"], lease), []).append(report.record.appended_at)
+    return found
+
+
+def _ended(leases: dict[tuple[str, str], _Lease], fact: Fact, apart: timedelta) -> Iterator[Violation]:
+    lease = next(
+        (one for (holder, _), one in reversed(leases.items())
+         if holder == fact.data.get("incarnation") and one.data["offset"] == fact.data["handout"]), None,
+    )  # fmt: skip
+    if lease is None:
+        return
+    lease.taken_back = fact.data["outcome"] in TAKEN_BACK
+    if fact.data["outcome"] == "lease_expired" and "lease_duration" in lease.data:
+        good_until = _good_until(lease)
+        if instant(fact.data["finished_at"]) < good_until - apart:
+            what = (
+                f"the lease {lease.data['lease']} ended at {fact.data['finished_at']}, and what its worker reported "
+                f"made it good until {good_until:%H:%M:%S.%f}"
+            )
+            yield Violation(invariant=ID, what=what, where=fact.place)
+
+
+def _good_until(lease: _Lease) -> datetime:
+    lasts = duration(lease.data["lease_duration"])
+    until = instant(lease.data["handed_out_at"]) + lasts
+    for renewed in lease.renewed:
+        if renewed > until:
+            break  # It came too late, whenever it was read.
+        until = max(until, renewed + lasts)
+    return until
+
+
+def _late(leases: dict[tuple[str, str], _Lease], report: Event, facts: list[Fact]) -> Iterator[Violation]:
+    """`leases` as they were before the transaction with these facts, which has read the report."""
+    for entry in report.data.get("finished", ()):
+        lease = leases.get((report.data["incarnation"], entry["lease"]))
+        if lease is not None and lease.taken_back and not any(_tells(fact, lease.data) for fact in facts):
+            what = f"says that {entry['lease']} {entry['outcome']}, which was taken back, and nobody is told"
+            yield Violation(invariant=ID, what=what, where=report.place)
+
+
+def _tells(fact: Fact, handout: Data) -> bool:
+    run = handout["run"]
+    if fact.type == "attempt.duplicate":
+        return bool(fact.data["handout"] == handout["offset"] and fact.data["run_id"] == run["run_id"])
+    is_end = fact.type == "run.finished" and fact.data.get("reason") == "late_report"
+    return bool(is_end and (fact.data["tenant"], fact.data["run_id"]) == (run["tenant"], run["run_id"]))

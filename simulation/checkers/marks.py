@@ -1,0 +1,155 @@
+"""I21: a partition has decided what it says it has decided.
+
+Each footer names an instant up to which everything is decided (`decided_until`). So, in the order of a partition's
+transactions:
+
+- No occurrence has its first decision behind a footer that already spoke for it, unless its schedule was changed since.
+- No attempt is live behind a footer that spoke for its timeout, and no run is open behind one that spoke for its
+  deadline. An attempt that nobody heard to have begun has `start_by` more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from simulation.checkers.reading import DISPATCHER, SCHEDULER, Changelog, Data, Fact, changelogs, instant
+from simulation.evidence import Evidence, Place, Violation
+
+ID = "I21"
+NAME = tuple[str, str]  # tenant, schedule or run id
+CHANGES = ("schedule.accepted", "schedule.paused", "schedule.resumed", "schedule.deleted")
+NEVER = datetime.min.replace(tzinfo=UTC)  # before any mark
+
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+def observed(evidence: Evidence) -> int:
+    """How many occurrences and attempts were held against the marks."""
+    kinds = {"run.created", "occurrence.skipped", "occurrence.deferred", "run.handed_out"}
+    return sum(fact.type in kinds for log in changelogs(evidence) for written in log.whole for fact in written.facts())
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Everything that was decided later than some footer said, or never."""
+    for log in changelogs(evidence, SCHEDULER):
+        yield from _occurrences(log)
+    for log in changelogs(evidence, DISPATCHER):
+        yield from _attempts(log)
+
+
+def duration(text: str) -> timedelta:
+    """A duration as it stands in records."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no duration")
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+# --- occurrences --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Schedule:
+    """What is known of a schedule. `since`: the mark before its last change; what that spoke for is excused."""
+
+    since: datetime = NEVER
+    decided: set[str] = field(default_factory=set)  # nominal instants that wait
+
+
+def _occurrences(log: Changelog) -> Iterator[Violation]:
+    schedules: dict[NAME, _Schedule] = {}
+    mark = NEVER
+    for written in log.whole:
+        for fact in written.facts():
+            if "schedule" in fact.data:
+                schedule = schedules.setdefault((fact.data["tenant"], fact.data["schedule"]), _Schedule())
+                if fact.type in CHANGES:
+                    schedule.since = mark
+                else:
+                    yield from _occurrence(schedule, fact, mark)
+        mark = _mark(written.footer, mark)
+
+
+def _occurrence(schedule: _Schedule, fact: Fact, mark: datetime) -> Iterator[Violation]:
+    nominal = _nominal(fact)
+    if nominal is None or nominal in schedule.decided:
+        return
+    if fact.type == "occurrence.deferred":
+        schedule.decided.add(nominal)
+    if schedule.since < instant(nominal) <= mark:
+        name = f"{fact.data['tenant']}/{fact.data['schedule']}"
+        what = f"{name} of {nominal} has no decision yet, and all was decided until {mark:%H:%M:%S.%f}"
+        yield Violation(invariant=ID, what=what, where=fact.place)
+
+
+def _nominal(fact: Fact) -> str | None:
+    """The first nominal instant that a decision is about."""
+    data = fact.data
+    if fact.type == "run.created":
+        return data.get("nominal_time") if data["cause"] in {"schedule", "catch_up"} else None
+    if fact.type in {"occurrence.skipped", "occurrence.deferred"}:
+        span = data.get("range")
+        return span["from"] if span else data.get("nominal_time")
+    return None
+
+
+# --- attempts and runs --------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Open:
+    """When what is open must be over, and what it is. `lasts`: an attempt's timeout, from its start."""
+
+    at: datetime
+    what: str
+    lasts: timedelta = timedelta(0)
+
+
+def _attempts(log: Changelog) -> Iterator[Violation]:
+    live: dict[NAME, _Open] = {}
+    runs: dict[NAME, _Open] = {}
+    mark = NEVER
+    for written in log.whole:
+        for fact in written.facts():
+            _follow(live, runs, fact)
+        mark = _mark(written.footer, mark)
+        assert written.footer_at is not None
+        yield from _overdue(live, mark, written.footer_at)
+        yield from _overdue(runs, mark, written.footer_at)
+
+
+def _follow(live: dict[NAME, _Open], runs: dict[NAME, _Open], fact: Fact) -> None:
+    data: Data = fact.data.get("run", fact.data)
+    if "run_id" not in data:
+        return
+    run = data["tenant"], data["run_id"]
+    match fact.type:
+        case "run.created" if "deadline_at" in data:
+            runs[run] = _Open(instant(data["deadline_at"]), f"run {run[1]} has no outcome")
+        case "run.handed_out" if "timeout" in fact.data:
+            lasts, what = duration(fact.data["timeout"]), f"attempt {fact.data['attempt']} of {run[1]} goes on"
+            begins = instant(fact.data["handed_out_at"]) + duration(fact.data["start_by"])
+            live[run] = _Open(begins + lasts, what, lasts)
+        case "attempt.started" if run in live:
+            live[run].at = instant(data["started_at"]) + live[run].lasts
+        case "attempt.finished":
+            live.pop(run, None)
+        case "run.finished":
+            runs.pop(run, None)
+            live.pop(run, None)
+
+
+def _overdue(open_: dict[NAME, _Open], mark: datetime, where: Place) -> Iterator[Violation]:
+    for run in [run for run, one in open_.items() if one.at <= mark]:
+        one = open_.pop(run)  # said once
+        what = f"{run[0]}: {one.what} beyond {one.at:%H:%M:%S.%f}, and all was decided until {mark:%H:%M:%S.%f}"
+        yield Violation(invariant=ID, what=what, where=where)
+
+
+def _mark(footer: Data | None, before: datetime) -> datetime:
+    assert footer is not None, "what is whole has a footer"
+    return max(before, instant(footer["decided_until"]))

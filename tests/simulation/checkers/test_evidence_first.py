@@ -1,0 +1,154 @@
+"""I22: nothing is lost while its evidence is unread, and nothing that comes late goes by without a word."""
+
+from typing import Any
+
+import pytest
+
+from runtime.record import TopicPartition
+from schemas import topics
+from simulation.checkers import evidence_first
+from simulation.evidence import Evidence
+from tests.simulation.checkers.given import (
+    RUN,
+    Given,
+    calm,
+    created,
+    ended,
+    event,
+    finished,
+    handed_out,
+    of_schedule,
+    told,
+    z,
+)  # fmt: skip
+
+LEASE = "default.0.0.key"
+
+
+def found(given: Given, **fields: Any) -> list[str]:
+    return told(evidence_first.check(given.evidence(**fields)))
+
+
+def report(given: Given, now: str, number: int, **said: Any) -> None:
+    told_: dict[str, Any] = {
+        "incarnation": "incarnation-1",
+        "number": number,
+        "held": (),
+        "started": (),
+        "finished": (),
+    } | said
+    given.append(topics.ATTEMPTS, event("worker.report", **told_), now=now)
+
+
+def held() -> Given:
+    """The run of 12:00:05 was handed out then, for 30 s."""
+    given = Given()
+    handout = handed_out(created(), 0, handed_out_at=z("12:00:05"), lease_duration="PT30S")
+    given.transaction("dispatcher", "12:00:05", [created(), handout])
+    return given
+
+
+def expired(given: Given, at: str, **other: Any) -> None:
+    given.transaction("dispatcher", at, [lease_expired(at)], **other)
+
+
+def lease_expired(at: str) -> dict[str, Any]:
+    return ended(0, "lease_expired", incarnation="incarnation-1", finished_at=z(at))
+
+
+def test_a_calm_history_loses_nothing():
+    assert found(calm()) == []
+    assert evidence_first.observed(calm().evidence()) == 3
+
+
+def test_a_lease_that_no_report_listed_for_its_length_may_end():
+    given = held()
+    report(given, "12:00:15", 1, held=[LEASE])
+    expired(given, "12:00:46")
+    assert found(given) == []
+
+
+def test_a_lease_that_ends_although_a_report_listed_it_in_time_is_found_read_or_not():
+    given = held()
+    report(given, "12:00:15", 1, held=[LEASE])
+    expired(given, "12:00:36")
+    assert found(given) == [
+        (
+            "I22 dispatcher-changelog-0@2: the lease default.0.0.key ended at 2026-03-01T12:00:36Z, "
+            "and what its worker reported made it good until 12:00:45.000000"
+        )
+    ]
+
+    unread = held()
+    positions = unread.positions("dispatcher")
+    report(unread, "12:00:15", 1, started=[LEASE])
+    expired(unread, "12:00:36", positions=positions)
+    assert len(found(unread)) == 1
+
+
+def test_a_report_that_came_when_the_lease_was_over_saves_nothing():
+    given = held()
+    report(given, "12:00:36", 1, held=[LEASE])
+    expired(given, "12:00:40")
+    assert found(given) == []
+
+
+def test_a_report_of_another_or_one_older_than_its_predecessor_renews_nothing():
+    given = held()
+    report(given, "12:00:06", 2, held=[LEASE])
+    report(given, "12:00:20", 1, held=[LEASE])
+    report(given, "12:00:20", 1, held=[LEASE], incarnation="incarnation-2")
+    expired(given, "12:00:37")
+    assert found(given) == []
+
+
+def test_clocks_that_are_apart_are_given_their_difference():
+    given = held()
+    report(given, "12:00:15", 1, held=[LEASE])
+    expired(given, "12:00:36")
+    assert found(given, faults=frozenset({"G3"})) == []
+
+
+def taken_back(outcome: str = "lease_expired") -> Given:
+    given = held()
+    given.transaction(
+        "dispatcher", "12:00:36", [ended(0, outcome, incarnation="incarnation-1", finished_at=z("12:00:36"))]
+    )
+    report(given, "12:00:50", 1, finished=[{"lease": LEASE, "outcome": "succeeded"}])
+    return given
+
+
+@pytest.mark.parametrize("outcome", ["lease_expired", "lost", "timed_out"])
+def test_a_late_word_that_nobody_is_told_of_is_found(outcome):
+    given = taken_back(outcome)
+    given.transaction("dispatcher", "12:00:51")
+    assert found(given) == [
+        "I22 attempts-0@0: says that default.0.0.key succeeded, which was taken back, and nobody is told"
+    ]
+
+
+def test_a_late_word_may_be_a_duplicate_or_the_runs_success():
+    told_of = taken_back()
+    told_of.transaction("dispatcher", "12:00:51", [of_schedule("attempt.duplicate", run_id=RUN, handout=0)])
+    believed = taken_back()
+    believed.transaction("dispatcher", "12:00:51", [finished(reason="late_report")])
+    assert found(told_of) == found(believed) == []
+
+
+def test_a_late_word_that_is_not_read_yet_and_one_of_a_worker_that_ended_it_itself_are_no_late_words():
+    unread = taken_back()
+    own = taken_back("failed")
+    own.transaction("dispatcher", "12:00:51")
+    assert found(unread) == found(own) == []
+
+
+def test_a_word_of_somebody_else_about_a_lease_is_not_answered():
+    given = held()
+    expired(given, "12:00:36")
+    report(given, "12:00:50", 1, finished=[{"lease": LEASE, "outcome": "succeeded"}], incarnation="incarnation-2")
+    given.transaction("dispatcher", "12:00:51")
+    assert found(given) == []
+
+
+def test_without_reports_there_is_nothing_to_look_at():
+    assert evidence_first.observed(Evidence(records={TopicPartition(topics.ATTEMPTS, 0): ()})) == 0
