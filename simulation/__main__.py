@@ -73,7 +73,7 @@ def _replayed(options: Options) -> bool:
     outcome = simulate(options, click.echo)
     click.echo(f"digest: {outcome.digest}")
     for fault, count in outcome.faults.items():
-        click.echo(f"  {fault:4} {count:4} times: {drawing.FAULTS[fault][0]}")
+        click.echo(f"  {fault:4} {count:4} times: {drawing.MEANINGS[fault]}")
     _tell_failure(outcome)
     return outcome.failed
 
@@ -139,7 +139,7 @@ class Tally:
         """For people."""
         real = self.real_seconds
         faults = "\n".join(
-            f"    {name:4} {count:6}  {drawing.FAULTS[name][0]}" for name, count in sorted(self.faults.items())
+            f"    {name:4} {count:6}  {drawing.MEANINGS[name]}" for name, count in sorted(self.faults.items())
         )
         return (
             f"{self.seeds} seeds, {self.virtual_seconds / SECONDS_OF_AN_HOUR:.1f} simulated hours in {real:.0f} s: "

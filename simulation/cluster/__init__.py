@@ -2,6 +2,7 @@
 
     options   what a seed draws: sizes, limits, and which faults happen how often (swarm: a random few of them)
     hour      what the cluster is asked to do: the same twelve schedules in every seed
+    situations  and those that a seed adds: long runs, full queues, namesakes, changes of clocks ...
     node      processes of the roles, composed as `node/` does, on machines with a clock and a disk of their own
     worker    workers that behave as the SDK does, and a ledger of what user code really ran
     client    API calls with retries, each ending ok, failed or unknown

@@ -122,6 +122,7 @@ class Caller:
 
     def __init__(self, site: Site, node: ApiNode, name: str) -> None:
         self._site, self._node, self._name = site, node, name
+        self._agenda = site.agenda
         self._count = 0
         self._machine = Machine(name)
         self.chance = Random(f"{site.options.seed} {name}")
@@ -163,7 +164,7 @@ class Caller:
                 self._ask_for_something()
 
     def _ask_for_something(self) -> None:
-        tenant, name = self.chance.choice(list(hour.SCHEDULES))
+        tenant, name = self.chance.choice(self._agenda.subjects)
         subject: dict[str, Any] = {"tenant": tenant, "name": name}
         match self.chance.choices(("pause", "trigger", "put", "cancel", "delete", "job"), (4, 4, 3, 3, 1, 1))[0]:
             case "pause":
@@ -173,14 +174,14 @@ class Caller:
             case "trigger":
                 self._trigger(subject, cancel=self.chance.choice((True, False)))
             case "put":
-                self.call("schedule.put", hour.edited(tenant, name, self._count))
+                self.call("schedule.put", self._agenda.edited(tenant, name, self._count))
             case "cancel":
                 self._trigger({"tenant": "globex", "name": "crowded"}, cancel=True)
             case "delete":
                 self.call("schedule.delete", subject | {"runs": self.chance.choice(("keep", "cancel"))})
                 self._site.loop.sleep(self.chance.uniform(5, 100))
                 if self._site.under_faults:
-                    self.call("schedule.put", hour.put(tenant, name))
+                    self.call("schedule.put", self._agenda.put(tenant, name))
             case "job":
                 self._job()
 
@@ -193,9 +194,9 @@ class Caller:
 
     def _job(self) -> None:
         tenant, name = hour.JOB
-        asking = self.call("job.put", {"tenant": tenant, "name": name, "definition": hour.JOB_DEFINITION})
+        asking = self.call("job.put", self._agenda.job(tenant, name))
         if asking is not None and asking.position:
-            self.call("schedule.put", hour.put("initech", "named") | {"after_catalog": asking.position})
+            self.call("schedule.put", self._agenda.put("initech", "named") | {"after_catalog": asking.position})
 
     def start(self) -> None:
         """Begin to live."""

@@ -1,11 +1,11 @@
-"""What a simulated cluster is asked to do: the same in every seed, so that seeds differ by their faults alone.
+"""What a simulated cluster is asked to do in every seed; what is asked besides is in `situations`.
 
-Twelve schedules of three tenants, about 250 runs in one virtual hour that begins at NOON:
+Twelve schedules of three tenants, about 250 runs in one virtual hour that begins at NOON, or where the seed says:
 
     acme      minutely       each minute, 5 s                                   60 runs
               slow           each 2 min, 150 s, overlap skip                    about half of 30 are skipped
               hourly         at half past, catch-up all                          1
-              once           at 12:13:00                                         1
+              once           13 min later                                         1
     globex    buffered       each 3 min, 200 s, buffer_one                      20
               crowded        each 4 min, 300 s, allow_all, stubborn             15
               retried        each 5 min, fails at first, then succeeds          12
@@ -23,7 +23,7 @@ has an owner that works and has read all its input.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from runtime.record import REPLY_HEADER, Headers, Outgoing
@@ -36,23 +36,23 @@ NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 HOUR_SECONDS = 3600.0
 DRAIN_SECONDS = 900.0
 LAST_CALLS_SECONDS = 60.0  # for callers and publishers who are in the middle of something when the faults end
-TENANTS = ("acme", "globex", "initech")
-EDITIONS = 3  # so that a put is an edit more often than not, and the same again now and then
 UPSTREAM, API = "upstream", "tidewheel/api"
 
 Definition = dict[str, Any]
 
 
-def _schedule(
+def schedule(
     tenant: str, trigger: Definition, seconds: float, *, job: Definition | None = None, **more: Any
 ) -> Definition:
+    """A schedule whose runs take so many seconds; `job` and `payload` are added to what a job has anyway."""
     payload = {"seconds": seconds, "marker": marker(tenant)} | more.pop("payload", {})
     own = {"target": {"type": "task", "name": "work"}, "payload": payload, "retry": {"initial": "PT2S"}}
     labels = {"of": marker(tenant)}
     return {"trigger": trigger, "labels": labels, "job": own | (job or {})} | more
 
 
-def _each(minutes: int) -> Definition:
+def each(minutes: int) -> Definition:
+    """A trigger at every so many full minutes."""
     return {"cron": f"*/{minutes} * * * *"}
 
 
@@ -61,39 +61,32 @@ JOB_DEFINITION: Definition = {
     "target": {"type": "task", "name": "work"},
     "payload": {"seconds": 20, "marker": marker("initech")},
 }
-SCHEDULES: Mapping[tuple[str, str], Definition] = {
-    ("acme", "minutely"): _schedule("acme", _each(1), 5),
-    ("acme", "slow"): _schedule("acme", _each(2), 150),
-    ("acme", "hourly"): _schedule("acme", {"cron": "30 * * * *"}, 10, catch_up={"policy": "all"}),
-    ("acme", "once"): _schedule("acme", {"at": ["2026-03-02T12:13:00Z"]}, 10),
-    ("globex", "buffered"): _schedule("globex", _each(3), 200, overlap={"policy": "buffer_one"}),
-    ("globex", "crowded"): _schedule(
-        "globex", _each(4), 300, overlap={"policy": "allow_all"}, payload={"stubborn": True}
-    ),
-    ("globex", "retried"): _schedule("globex", _each(5), 10, payload={"fails": "first"}),
-    ("globex", "doomed"): _schedule(
-        "globex", _each(6), 5, payload={"fails": "always"}, job={"retry": {"max_attempts": 2, "initial": "PT5S"}}
-    ),
-    ("initech", "named"): _schedule("initech", _each(4), 20) | {"job": JOB[1]},
-    ("initech", "timed-out"): _schedule("initech", _each(10), 60, job={"timeout": "PT30S"}),
-    ("initech", "latest"): _schedule("initech", _each(1), 1, catch_up={"policy": "latest", "window": "PT10M"}),
-    ("initech", "deadly"): _schedule(
-        "initech", {"every": "PT10M", "anchor": "2026-03-02T12:05:00Z"}, 3, payload={"kills": True}
-    ),
-}
 
 
-def put(tenant: str, name: str) -> Definition:
-    """The data of the command that puts a schedule."""
-    return {"tenant": tenant, "name": name, "definition": SCHEDULES[tenant, name]}
+def schedules(began_at: datetime) -> dict[tuple[str, str], Definition]:
+    """The twelve, of an hour that begins then."""
 
+    def later(minutes: int) -> str:
+        return (began_at + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-def edited(tenant: str, name: str, edition: int) -> Definition:
-    """The same occurrences under another version, or, for edition 0, the version of the beginning."""
-    definition = SCHEDULES[tenant, name]
-    edition %= EDITIONS
-    labels = definition["labels"] | ({"edition": str(edition)} if edition else {})
-    return {"tenant": tenant, "name": name, "definition": definition | {"labels": labels}}
+    return {
+        ("acme", "minutely"): schedule("acme", each(1), 5),
+        ("acme", "slow"): schedule("acme", each(2), 150),
+        ("acme", "hourly"): schedule("acme", {"cron": "30 * * * *"}, 10, catch_up={"policy": "all"}),
+        ("acme", "once"): schedule("acme", {"at": [later(13)]}, 10),
+        ("globex", "buffered"): schedule("globex", each(3), 200, overlap={"policy": "buffer_one"}),
+        ("globex", "crowded"): schedule(
+            "globex", each(4), 300, overlap={"policy": "allow_all"}, payload={"stubborn": True}
+        ),
+        ("globex", "retried"): schedule("globex", each(5), 10, payload={"fails": "first"}),
+        ("globex", "doomed"): schedule(
+            "globex", each(6), 5, payload={"fails": "always"}, job={"retry": {"max_attempts": 2, "initial": "PT5S"}}
+        ),
+        ("initech", "named"): schedule("initech", each(4), 20) | {"job": JOB[1]},
+        ("initech", "timed-out"): schedule("initech", each(10), 60, job={"timeout": "PT30S"}),
+        ("initech", "latest"): schedule("initech", each(1), 1, catch_up={"policy": "latest", "window": "PT10M"}),
+        ("initech", "deadly"): schedule("initech", {"every": "PT10M", "anchor": later(5)}, 3, payload={"kills": True}),
+    }
 
 
 def record_of(

@@ -1,12 +1,14 @@
 """What a seed draws: sizes, limits, and a random few of the faults at random rates.
 
+Beside the faults a seed has a few situations, in which other code is at work: long runs, full queues, namesakes.
+
 Few faults at a time find more than all of them always: each seed has another mixture (swarm testing), some of it calm
 enough that much is done, some of it so rough that little is. Options print as one line and are read back from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from random import Random
 
@@ -70,6 +72,22 @@ FAULTS: Mapping[str, tuple[str, float]] = {
     "K1": ("a process is killed at any time", 12),
     "K4": ("a process is slow: each of its calls takes long", 6),
 }
+# What is no fault, and what faults are felt in: more schedules, other habits of those who work and ask.
+# name → (what is the case, at most so many times an hour; 0: it is the case all the time)
+SITUATIONS: Mapping[str, tuple[str, float]] = {
+    "jobs": ("registered jobs change, go and come back while runs of older versions are under way", 40),
+    "owed": ("runs that may not overlap are all owed after outages of their schedulers, up to a window and a limit", 8),
+    "saturated": ("there are fewer slots than due runs, and queues grow", 0),
+    "long": ("runs take longer than ten minutes, and than many leases", 0),
+    "overtime": ("attempts reach their timeout, and user code goes on beyond it", 0),
+    "strays": ("reports stand in a wrong partition, claim leases in their holder's name, or come when all is over", 30),
+    "namesakes": ("tenants have schedules, jobs and runs of the same names, and ask for each other's runs", 30),
+    "cadence": ("a schedule of every second stands beside daily ones, and retries have no jitter", 0),
+    "zones": ("clocks of a time zone change in the middle, and schedules there are due around it", 0),
+    "kept": ("topics are trimmed and compacted as brokers do it, after minutes in place of hours", 60),
+}
+MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
+SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs
 ONLY_ON_OR_OFF = 1.0  # the rate of a fault that is there all the time, or is not
 DENSER_MAX = 4.0  # times: what is shorter than an hour has more faults an hour, so that a slice has some of them
 SHARE_ON_AVERAGE = 0.35  # of the faults that a seed has
@@ -77,7 +95,7 @@ SHARE_ON_AVERAGE = 0.35  # of the faults that a seed has
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Everything that tells one simulated cluster from another. `faults`: by name, how many times an hour."""
+    """Everything that tells one simulated cluster from another. `faults`, `situations`: how many times an hour."""
 
     seed: int
     hours: float = 1.0
@@ -99,18 +117,19 @@ class Options:
     calls_every_seconds: float = 180.0  # at most, of each caller of the API
     doubting: bool = True  # off: producers go on after a doubtful commit, and transactions are really torn (C1, C2)
     faults: Mapping[str, float] = field(default_factory=dict)
+    situations: Mapping[str, float] = field(default_factory=dict)
 
-    def rate(self, fault: str) -> float:
-        """How many times an hour; 0: never."""
-        return self.faults.get(fault, 0.0)
+    def rate(self, name: str) -> float:
+        """How many times an hour a fault or a situation happens; 0: never."""
+        return self.faults.get(name, self.situations.get(name, 0.0))
 
-    def has(self, fault: str) -> bool:
-        """Whether it may happen at all."""
-        return fault in self.faults
+    def has(self, name: str) -> bool:
+        """Whether it may happen at all, or is the case."""
+        return name in self.faults or name in self.situations
 
-    def without(self, fault: str) -> Options:
-        """The same with one fault switched off."""
-        return replace(self, faults={name: rate for name, rate in self.faults.items() if name != fault})
+    def without(self, *left_out: str) -> Options:
+        """The same with some faults and situations switched off."""
+        return replace(self, faults=_but(self.faults, left_out), situations=_but(self.situations, left_out))
 
     def line(self) -> str:
         """As one line of JSON, which `read` reads."""
@@ -144,12 +163,13 @@ def draw(seed: int, *, hours: float = 1.0) -> Options:
         latency_seconds=chance.choice((0.0005, 0.002, 0.01)),
         database=chance.randrange(10) == 0,
         faults=_faults(chance, min(DENSER_MAX, 1 / hours)),
+        situations=_situations(Random(f"situations {seed}"), min(DENSER_MAX, 1 / hours)),
     )
 
 
 def calm(seed: int, *, hours: float = 1.0) -> Options:
-    """The options of a seed without any fault."""
-    return replace(draw(seed, hours=hours), faults={})
+    """The options of a seed without any fault, and in no situation but the ordinary one."""
+    return replace(draw(seed, hours=hours), faults={}, situations={})
 
 
 def _faults(chance: Random, density: float) -> dict[str, float]:
@@ -159,3 +179,16 @@ def _faults(chance: Random, density: float) -> dict[str, float]:
         if chance.random() < share:
             drawn[name] = round(most * density * chance.uniform(0.2, 1.0), 2) if most else ONLY_ON_OR_OFF
     return drawn
+
+
+def _situations(chance: Random, density: float) -> dict[str, float]:
+    drawn = chance.sample(sorted(SITUATIONS), chance.randint(0, SITUATIONS_MAX))
+    rates = {name: SITUATIONS[name][1] for name in drawn}
+    return {
+        name: round(most * density * chance.uniform(0.2, 1.0), 2) if most else ONLY_ON_OR_OFF
+        for name, most in rates.items()
+    }
+
+
+def _but(rates: Mapping[str, float], left_out: Collection[str]) -> dict[str, float]:
+    return {name: rate for name, rate in rates.items() if name not in left_out}

@@ -1,4 +1,4 @@
-"""The smallest options that still fail: fewer faults, a shorter time, fewer machines, in this order."""
+"""The smallest options that still fail: fewer faults and situations, a shorter time, fewer machines, in this order."""
 
 from __future__ import annotations
 
@@ -35,15 +35,18 @@ class Shrinking:
 
     def fewer_faults(self) -> None:
         """Leave out half of them, a quarter, and so on to each alone."""
-        size = max(1, len(self.options.faults) // 2)
+        size = max(1, len(self._names) // 2)
         while True:
-            names = list(self.options.faults)
+            names = self._names
             for some in (names[at : at + size] for at in range(0, len(names), size)):
-                faults = {name: rate for name, rate in self.options.faults.items() if name not in some}
-                self.tries_to_do(f"without {', '.join(some)}", replace(self.options, faults=faults))
+                self.tries_to_do(f"without {', '.join(some)}", self.options.without(*some))
             if size == 1:
                 return
             size //= 2
+
+    @property
+    def _names(self) -> list[str]:
+        return [*self.options.faults, *self.options.situations]
 
     def less_time(self) -> None:
         """Shorter, as long as that fails."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from schemas import topics
 from simulation.clock import MachineClock
-from simulation.cluster.hour import NOON
+from simulation.cluster.agenda import agenda
 from simulation.cluster.ledger import Ledger
 from simulation.cluster.story import Story, told
 from simulation.history import History
@@ -33,17 +33,22 @@ class Site:
         self.ledger = Ledger(self.now)
         self.history = History(self.now)
         self.layout = topics.Layout(schedule=options.schedule_partitions, shard=options.shard_partitions)
+        self.agenda = agenda(options)
         self.retention = topics.Retention()
         self.under_faults = True
         self.log_of: Callable[[Machine, MachineClock], Log]
 
     def now(self) -> datetime:
         """The true time."""
-        return NOON + timedelta(milliseconds=int(self.loop.seconds * 1000))
+        return self.agenda.began_at + timedelta(milliseconds=int(self.loop.seconds * 1000))
+
+    def instant(self, seconds: float) -> datetime:
+        """The true time so many seconds after the beginning."""
+        return self.agenda.began_at + timedelta(seconds=seconds)
 
     def clock(self, skew_seconds: float = 0.0) -> MachineClock:
         """The clock of a new machine."""
-        return MachineClock(self.loop, NOON, skew_seconds)
+        return MachineClock(self.loop, self.agenda.began_at, skew_seconds)
 
     def skew(self) -> float:
         """By how much a machine's clock is off (G3)."""

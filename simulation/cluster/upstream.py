@@ -68,7 +68,7 @@ class Upstream:
     """A publisher with patience, outside of the cluster."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        self._site, self._agenda = site, site.agenda
         self._machine = Machine("upstream")
         self._chance = Random(f"{site.options.seed} upstream")
         self._log = site.log_of(self._machine, site.clock())
@@ -78,15 +78,15 @@ class Upstream:
     # --- what is right --------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Register the job and all schedules, each with a source version."""
-        tenant, name = hour.JOB
-        self.publish("job.put", {"tenant": tenant, "name": name, "definition": hour.JOB_DEFINITION})
-        for subject in hour.SCHEDULES:
+        """Register all jobs and schedules, each with a source version."""
+        for tenant, name in self._agenda.jobs:
+            self.publish("job.put", self._agenda.job(tenant, name))
+        for subject in self._agenda.subjects:
             self._put(subject)
 
     def end(self) -> None:
         """Delete all schedules, which would go on for ever."""
-        for tenant, name in hour.SCHEDULES:
+        for tenant, name in self._agenda.subjects:
             self.publish("schedule.delete", {"tenant": tenant, "name": name})
 
     def publish(self, kind: str, data: Mapping[str, Any], headers: Headers = (), times: int = 1) -> None:
@@ -114,7 +114,7 @@ class Upstream:
 
     def _put(self, subject: tuple[str, str], *, version: int | None = None, times: int = 1) -> None:
         newest = self._versions[subject] = max(self._versions.get(subject, 0) + 1, version or 0)
-        data = hour.put(*subject) | {"source_version": newest if version is None else version}
+        data = self._agenda.put(*subject) | {"source_version": newest if version is None else version}
         self.publish("schedule.put", data, times=times)
 
     # --- what is not ----------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Upstream:
         """F4: a change comes again after a later one, under another id."""
         subject = self._subject()
         newest = self._versions.get(subject, 1)
-        data = hour.put(*subject) | {"source_version": max(0, newest - self._chance.randint(0, 2))}
+        data = self._agenda.put(*subject) | {"source_version": max(0, newest - self._chance.randint(0, 2))}
         self._put(subject)
         self.publish("schedule.put", data)
         return f"{subject} comes again as it was"
@@ -142,7 +142,7 @@ class Upstream:
 
     def too_large(self) -> str:
         """F2: larger than a record may be."""
-        data = hour.put("acme", "minutely") | {"name": "large"}
+        data = self._agenda.put("acme", "minutely") | {"name": "large"}
         data["definition"] = data["definition"] | {"note": "x" * LARGE_BYTES}
         self.publish("schedule.put", data, ((POISON, b"too large"),))
         return "a definition of 600 KiB"
@@ -152,13 +152,15 @@ class Upstream:
         if self._chance.choice((True, False)):
             self.publish("schedule.dream", {"tenant": "acme", "name": "minutely"}, ((POISON, b"unknown type"),))
             return "a type that nobody knows"
-        data = hour.put("acme", "once") | {"definition": hour.SCHEDULES["acme", "once"] | {"colour": "red"}}
+        data = self._agenda.put("acme", "once") | {
+            "definition": self._agenda.schedules["acme", "once"] | {"colour": "red"}
+        }
         self.publish("schedule.put", data, ((UNKNOWN, b"colour"),))
         return "a field that nobody knows"
 
     def misplaced(self) -> str:
         """F8: another's subject, or another partition."""
-        data = hour.put("globex", "retried")
+        data = self._agenda.put("globex", "retried")
         record = hour.record_of("schedule.put", data, self._next_id(), self._site.layout)
         if self._chance.choice((True, False)):
             wrong = (record.partition + 1) % self._site.layout.schedule
@@ -175,7 +177,7 @@ class Upstream:
         self.append(Outgoing(topic, partition, b"acme/poison", value, ((POISON, what.encode()),)))
 
     def _subject(self) -> tuple[str, str]:
-        return self._chance.choice(list(hour.SCHEDULES))
+        return self._chance.choice(self._agenda.subjects)
 
     # --- reports that nobody made ---------------------------------------------------------------------------------
 

@@ -7,13 +7,12 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from schemas import topics
 from simulation.checkers import judge
 from simulation.cluster import committed
-from simulation.cluster.hour import HOUR_SECONDS, NOON
+from simulation.cluster.hour import HOUR_SECONDS
 from simulation.cluster.node import INPUTS, partitions_of
 from simulation.cluster.options import Options
 from simulation.cluster.world import World
@@ -86,13 +85,13 @@ def gathered(world: World) -> Evidence:
     site, broker = world.site, world.broker
     rebuilt = world.rebuilt() if world.rested_at is not None else {}
     settings = world.settings
-    records, transactions = committed.gathered(broker, _at)
+    records, transactions = committed.gathered(broker, site.instant)
     return Evidence(
         seed=world.options.seed,
         faults=frozenset(world.options.faults),
         ended_at=site.now(),
-        faults_off_at=NOON + timedelta(seconds=HOUR_SECONDS * world.options.hours),
-        rested_at=_instant(world.rested_at),
+        faults_off_at=site.instant(HOUR_SECONDS * world.options.hours),
+        rested_at=None if world.rested_at is None else site.instant(world.rested_at),
         topics={name: topic.spec for name, topic in broker.topics.items()},
         records=records,
         transactions=transactions,
@@ -150,11 +149,3 @@ def _runs(evidence: Evidence) -> int:
         if place.topic == topics.RUNS
         for record in records
     )
-
-
-def _instant(seconds: float | None) -> datetime | None:
-    return None if seconds is None else _at(seconds)
-
-
-def _at(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)

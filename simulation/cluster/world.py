@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 10.0  # between looks whether everything has drained
 REBUILD_SECONDS = 5.0  # some batches
 SLOTS = (2, 4, 10)
+SLOTS_WHEN_SATURATED = 1
 WORKER_CLOCK_SECONDS_MAX = 3600.0  # H9
 Member = Node | ProjectorNode | WorkerNode
 
@@ -128,13 +129,14 @@ class World:
         self.site.loop.later(5.0, self._keep_api)
 
     def _drain(self) -> None:
-        until = self.site.loop.seconds + hour.DRAIN_SECONDS
+        longest = self.site.agenda.drain_seconds
+        until = self.site.loop.seconds + longest
         left = "nothing was looked at"
         while left and self.site.loop.seconds < until:
             self.site.loop.run(LOOK_SECONDS)
             left = drained.left(self)
         if left:
-            self.site.story.fail("I9", f"not drained {hour.DRAIN_SECONDS:.0f} s after the last fault: {left}")
+            self.site.story.fail("I9", f"not drained {longest:.0f} s after the last fault: {left}")
         else:
             self.rested_at = self.site.loop.seconds
 
@@ -160,7 +162,9 @@ class World:
         site = self.site
         most = WORKER_CLOCK_SECONDS_MAX if self.options.has("H9") else 0.0
         skew = site.chance.uniform(-most, most) + site.skew()
-        return WorkerNode(site, f"worker-{number}", site.clock(skew), site.chance.choice(SLOTS))
+        slots = site.chance.choice(SLOTS)
+        slots = SLOTS_WHEN_SATURATED if self.options.has("saturated") else slots
+        return WorkerNode(site, f"worker-{number}", site.clock(skew), slots)
 
 
 def _never(_seen: doubt.Seen) -> str:

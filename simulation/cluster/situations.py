@@ -1,0 +1,185 @@
+"""What a seed's cluster is asked to do beside the ordinary hour: the schedules and jobs that make its situations.
+
+    jobs        three schedules of two jobs that change while their runs are under way
+    owed        catch_up all where runs may not overlap; the windows and limits are about as long as the outages
+    long        runs of twelve minutes under leases of ten seconds
+    overtime    attempts that end about at their timeout, before and behind it
+    namesakes   two tenants more have a `minutely`, one of them a job `report`
+    cadence     every second of some minutes, beside once a day; retries in equal steps
+    zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
+
+Each adds at most three schedules and some hundred runs to an hour; some take the place of an ordinary one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from simulation.cluster.hour import JOB, JOB_DEFINITION, NOON, Definition, each, schedule
+from simulation.evidence import marker
+
+if TYPE_CHECKING:
+    from simulation.cluster.options import Options
+
+SLOW_TO_DRAIN = ("saturated", "long")
+DRAIN_SECONDS = 2700.0  # a queue of an hour, and a run of twelve minutes that is tried again
+CHANGE_AFTER = timedelta(minutes=6)  # of clocks, so that a slice of the hour sees it as well
+
+FOLDS = ("first", "second", "both")
+
+# Where the clocks of a zone change, and when: forward, back, by half an hour, and once by a whole day.
+TRANSITIONS = (
+    ("Europe/Berlin", datetime(2026, 3, 29, 1, tzinfo=UTC)),
+    ("Europe/Berlin", datetime(2026, 10, 25, 1, tzinfo=UTC)),
+    ("America/New_York", datetime(2026, 3, 8, 7, tzinfo=UTC)),
+    ("America/New_York", datetime(2026, 11, 1, 6, tzinfo=UTC)),
+    ("Australia/Lord_Howe", datetime(2026, 4, 4, 15, tzinfo=UTC)),
+    ("Australia/Lord_Howe", datetime(2026, 10, 3, 15, 30, tzinfo=UTC)),
+    ("Africa/Casablanca", datetime(2026, 3, 22, 2, tzinfo=UTC)),
+    ("Pacific/Apia", datetime(2011, 12, 30, 10, tzinfo=UTC)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What a situation adds, by tenant and name."""
+
+    schedules: Mapping[tuple[str, str], Definition]
+    jobs: Mapping[tuple[str, str], Definition] = field(default_factory=dict)
+
+
+def began_at(options: Options) -> datetime:
+    """When the hour of a seed begins."""
+    return _transition(options)[1] - CHANGE_AFTER if options.has("zones") else NOON
+
+
+def _transition(options: Options) -> tuple[str, datetime]:
+    return Random(f"zones {options.seed}").choice(TRANSITIONS)
+
+
+def _jobs(_options: Options, _began_at: datetime) -> Added:
+    quick = JOB_DEFINITION | {"payload": {"seconds": 70, "marker": marker("initech")}, "retry": {"max_attempts": 2}}
+    named = schedule("initech", each(2), 0, overlap={"policy": "allow_all"}) | {"job": "changing"}
+    return Added(
+        jobs={("initech", "changing"): quick},
+        schedules={
+            ("initech", "changing"): named,
+            ("initech", "changing-one"): named | {"trigger": each(1), "overlap": {"policy": "buffer_one"}},
+        },
+    )
+
+
+def _owed(_options: Options, _began_at: datetime) -> Added:
+    def owed(seconds: float, policy: str, window: str, limit: int, overlap: int = 1) -> Definition:
+        return schedule(
+            "acme", each(1), seconds, grace="PT10S", overlap={"policy": policy, "limit": overlap},
+            catch_up={"policy": "all", "window": window, "limit": limit},
+        )  # fmt: skip
+
+    return Added(
+        schedules={
+            ("acme", "owed-skip"): owed(30, "skip", "PT3M", 100),
+            ("acme", "owed-buffer"): owed(70, "buffer_one", "PT5M", 3),
+            ("acme", "owed-pair"): owed(100, "skip", "PT90S", 1, overlap=2),
+        }
+    )
+
+
+def _long(_options: Options, _began_at: datetime) -> Added:
+    return Added(
+        schedules={
+            ("globex", "long"): schedule(
+                "globex", each(10), 720, overlap={"policy": "allow_all"}, job={"lease": "PT10S"}
+            ),
+            ("globex", "long-stubborn"): schedule(
+                "globex",
+                each(15),
+                720,
+                overlap={"policy": "buffer_one"},
+                payload={"stubborn": True},
+                job={"timeout": "PT11M", "lease": "PT10S"},
+            ),
+        }
+    )  # fmt: skip
+
+
+def _overtime(_options: Options, _began_at: datetime) -> Added:
+    def overtime(seconds: float, lease: str) -> Definition:
+        return schedule(
+            "globex", each(2), seconds, overlap={"policy": "allow_all"}, payload={"stubborn": True},
+            job={"timeout": "PT30S", "lease": lease, "retry": {"max_attempts": 2, "initial": "PT1S"}},
+        )  # fmt: skip
+
+    return Added(
+        schedules={
+            ("globex", "overtime"): overtime(40, "PT30S"),  # between 20 and 40 s
+            ("globex", "overtime-leased"): overtime(90, "PT10S"),
+        }
+    )
+
+
+def _namesakes(_options: Options, _began_at: datetime) -> Added:
+    tenant, name = "acme", JOB[1]
+    job = JOB_DEFINITION | {"payload": {"seconds": 40, "marker": marker(tenant)}}
+    return Added(
+        jobs={(tenant, name): job},
+        schedules={
+            ("globex", "minutely"): schedule("globex", each(1), 20),
+            ("initech", "minutely"): schedule("initech", each(2), 100, overlap={"policy": "buffer_one"}),
+            (tenant, "named"): schedule(tenant, each(4), 0) | {"job": name},
+        },
+    )
+
+
+def _cadence(_options: Options, began_at: datetime) -> Added:
+    def at(minutes: int) -> datetime:
+        return began_at + timedelta(minutes=minutes)
+
+    second = {"cron": f"* {at(4).minute},{at(34).minute} * * * *"}
+    retry = {"jitter": "none", "initial": "PT3S", "factor": 1.0, "max_attempts": 4}
+    return Added(
+        schedules={
+            ("acme", "each-second"): schedule("acme", second, 2, overlap={"policy": "skip", "limit": 3}),
+            ("acme", "daily"): schedule("acme", {"cron": f"{at(7).minute} {at(7).hour} * * *"}, 5),
+            ("globex", "retried"): schedule("globex", each(3), 5, payload={"fails": "always"}, job={"retry": retry}),
+        }
+    )
+
+
+def _zones(options: Options, _began_at: datetime) -> Added:
+    name, change = _transition(options)
+    zone, minute = ZoneInfo(name), timedelta(minutes=1)
+    before = (change - minute).astimezone(zone).utcoffset() or timedelta(0)
+    skipped = (change + 5 * minute + before).replace(tzinfo=None)  # as if the clocks had not been changed
+    shown = (change + 3 * minute).astimezone(zone)
+
+    def daily(local: datetime, **policies: str) -> Definition:
+        cron = {"cron": f"{local.minute} {local.hour} * * *", "timezone": name}
+        return schedule("acme", cron | policies, 5, overlap={"policy": "allow_all"})
+
+    chance = Random(f"policies {options.seed}")
+    return Added(
+        schedules={
+            ("acme", "at-the-change"): daily(
+                skipped, gap_policy=chance.choice(("shift", "skip")), fold_policy=chance.choice(FOLDS)
+            ),
+            ("acme", "behind-the-change"): daily(shown, fold_policy=chance.choice(FOLDS)),
+            ("acme", "hourly"): schedule("acme", {"cron": "*/10 * * * *", "timezone": name}, 5),
+        }
+    )
+
+
+ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
+    "jobs": _jobs,
+    "owed": _owed,
+    "long": _long,
+    "overtime": _overtime,
+    "namesakes": _namesakes,
+    "cadence": _cadence,
+    "zones": _zones,
+}
