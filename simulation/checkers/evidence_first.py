@@ -1,7 +1,8 @@
-"""I22: nothing is lost while its evidence is unread, and nothing that comes late goes by without a word.
+"""I22: nothing is lost while its evidence is unread, no word of a worker is unheard, and no late one is silent.
 
 - A lease ends by itself only when no report renewed it: from its hand-out on, each report of its holder that lists it
   and stood in the log while it was good makes it good for its whole length again, whenever its owner gets to read it.
+- A word on the end of an attempt that is live ends it in the transaction that reads it.
 - A word on the end of an attempt that was taken back from its worker is told as `attempt.duplicate` by the transaction
   that reads it, or is taken for the run's success.
 
@@ -49,6 +50,7 @@ class _Lease:
 
     data: Data
     renewed: list[datetime] = field(default_factory=list)
+    live: bool = True
     taken_back: bool = False
 
 
@@ -61,7 +63,7 @@ def _partition(log: Changelog, reports: list[Event], apart: timedelta) -> Iterat
         position = _position(written)
         facts = [*written.facts()]
         while unread is not None and unread.place.offset < position:
-            yield from _late(leases, unread, facts)
+            yield from _heard(leases, unread, facts)
             unread = next(ahead, None)
         for fact in facts:
             if fact.type == "run.handed_out":
@@ -97,6 +99,7 @@ def _ended(leases: dict[tuple[str, str], _Lease], fact: Fact, apart: timedelta) 
     )  # fmt: skip
     if lease is None:
         return
+    lease.live = False
     lease.taken_back = fact.data["outcome"] in TAKEN_BACK
     if fact.data["outcome"] == "lease_expired" and "lease_duration" in lease.data:
         good_until = _good_until(lease)
@@ -118,13 +121,22 @@ def _good_until(lease: _Lease) -> datetime:
     return until
 
 
-def _late(leases: dict[tuple[str, str], _Lease], report: Event, facts: list[Fact]) -> Iterator[Violation]:
+def _heard(leases: dict[tuple[str, str], _Lease], report: Event, facts: list[Fact]) -> Iterator[Violation]:
     """`leases` as they were before the transaction with these facts, which has read the report."""
     for entry in report.data.get("finished", ()):
         lease = leases.get((report.data["incarnation"], entry["lease"]))
-        if lease is not None and lease.taken_back and not any(_tells(fact, lease.data) for fact in facts):
+        if lease is None:
+            continue
+        if lease.live and not any(_ends(fact, lease.data) for fact in facts):
+            what = f"says that {entry['lease']} {entry['outcome']}, is read, and changes nothing"
+            yield Violation(invariant=ID, what=what, where=report.place)
+        elif lease.taken_back and not any(_tells(fact, lease.data) for fact in facts):
             what = f"says that {entry['lease']} {entry['outcome']}, which was taken back, and nobody is told"
             yield Violation(invariant=ID, what=what, where=report.place)
+
+
+def _ends(fact: Fact, handout: Data) -> bool:
+    return fact.type == "attempt.finished" and fact.data["handout"] == handout["offset"]
 
 
 def _tells(fact: Fact, handout: Data) -> bool:

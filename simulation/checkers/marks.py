@@ -4,6 +4,7 @@ Each footer names an instant up to which everything is decided (`decided_until`)
 transactions:
 
 - No occurrence has its first decision behind a footer that already spoke for it, unless its schedule was changed since.
+- No run whose outcome the scheduler has not settled is there for ten minutes without being asked after.
 - No attempt is live behind a footer that spoke for its timeout, and no run is open behind one that spoke for its
   deadline. An attempt that nobody heard to have begun has `start_by` more.
 """
@@ -21,6 +22,7 @@ from simulation.evidence import Evidence, Place, Violation
 ID = "I21"
 NAME = tuple[str, str]  # tenant, schedule or run id
 CHANGES = ("schedule.accepted", "schedule.paused", "schedule.resumed", "schedule.deleted")
+ASKED_AFTER = timedelta(minutes=10)  # design §6: the first time
 NEVER = datetime.min.replace(tzinfo=UTC)  # before any mark
 
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
@@ -62,9 +64,11 @@ class _Schedule:
 
 def _occurrences(log: Changelog) -> Iterator[Violation]:
     schedules: dict[NAME, _Schedule] = {}
+    silent: dict[NAME, _Open] = {}
     mark = NEVER
     for written in log.whole:
         for fact in written.facts():
+            _ask(silent, fact)
             if "schedule" in fact.data:
                 schedule = schedules.setdefault((fact.data["tenant"], fact.data["schedule"]), _Schedule())
                 if fact.type in CHANGES:
@@ -72,6 +76,18 @@ def _occurrences(log: Changelog) -> Iterator[Violation]:
                 else:
                     yield from _occurrence(schedule, fact, mark)
         mark = _mark(written.footer, mark)
+        assert written.footer_at is not None
+        yield from _overdue(silent, mark, written.footer_at)
+
+
+def _ask(silent: dict[NAME, _Open], fact: Fact) -> None:
+    data: Data = fact.data.get("run", fact.data)
+    match fact.type:
+        case "run.created":
+            at, what = instant(data["created_at"]) + ASKED_AFTER, f"nobody asks after run {data['run_id']}"
+            silent[data["tenant"], data["run_id"]] = _Open(at, what)
+        case "run.settled" | "run.inquired":
+            silent.pop((data["tenant"], data["run_id"]), None)
 
 
 def _occurrence(schedule: _Schedule, fact: Fact, mark: datetime) -> Iterator[Violation]:

@@ -1,7 +1,7 @@
 """I20: what a schedule, a worker's report and a job's retry rule say is kept to the letter.
 
 - Nothing is created for an instant at which its schedule was paused, nor may more of its runs be active than it allows.
-- What is only late is not missed (see `grace`).
+- What is only late is not missed (see `grace`), and a command that waits for the catalog waits (see `awaited`).
 - A change takes effect when it was published, not when it was read: never later, unless something before it forbids it.
 - Words of one source are taken in the order of their versions.
 - A worker is handed no more than it has free slots for, and nothing once it drains, lapsed or ended.
@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from schemas import topics
-from simulation.checkers import grace
+from simulation.checkers import awaited, grace
 from simulation.checkers.reading import DISPATCHER, SCHEDULER, Data, Fact, documents, events, facts, instant
 from simulation.evidence import Evidence, Violation
 
@@ -49,6 +49,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
         yield from _tried(runs, fact)
     yield from _told(evidence)
     yield from grace.check(evidence)
+    yield from awaited.check(evidence)
 
 
 # --- schedules ----------------------------------------------------------------------------------------------------

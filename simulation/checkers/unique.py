@@ -2,7 +2,8 @@
 
 A run is written to `runs` (for the dispatcher) and to `run-events` (for everyone), and after a failure perhaps again;
 its id is a function of what it is for and its event id one of its content. So all that is said to create one run must
-be one event, and all runs of one (tenant, schedule, nominal time) must be one run, those `of` another left out.
+be one event, and all runs of one (tenant, schedule, nominal time) must be one run, those `of` another left out. The run
+of an occurrence goes by its schedule and its nominal time.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemas import topics
-from simulation.checkers.reading import Event, events
+from simulation.checkers.reading import Event, events, instant
 from simulation.evidence import Evidence, Violation
 
 ID = "I1"
+OF_OCCURRENCES = {"schedule", "catch_up", "backfill"}  # design §5: whose ids are no hashes
 
 
 def observed(evidence: Evidence) -> int:
@@ -35,6 +37,10 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             )  # fmt: skip
         if nominal is None or event.data.get("of") is not None:
             continue
+        expected = f"{event.data['schedule']}.{instant(nominal):%Y%m%dT%H%M%SZ}"
+        if event.data["cause"] in OF_OCCURRENCES and run_id != expected:
+            what = f"{tenant}: the run for {nominal} is called {run_id}, not {expected}"
+            yield Violation(invariant=ID, what=what, where=event.place)
         first = first_of_occurrence.setdefault((tenant, event.data["schedule"], nominal), event)
         if first.data["run_id"] != run_id:
             yield Violation(

@@ -1,4 +1,4 @@
-"""I22: nothing is lost while its evidence is unread, and nothing that comes late goes by without a word."""
+"""I22: nothing is lost while its evidence is unread, no word of a worker is unheard, and no late one is silent."""
 
 from typing import Any
 
@@ -140,6 +140,25 @@ def test_a_late_word_that_is_not_read_yet_and_one_of_a_worker_that_ended_it_itse
     own = taken_back("failed")
     own.transaction("dispatcher", "12:00:51")
     assert found(unread) == found(own) == []
+
+
+def test_a_word_on_a_live_lease_that_is_read_and_ends_nothing_is_found():
+    given = held()
+    report(given, "12:00:10", 1, finished=[{"lease": LEASE, "outcome": "succeeded"}])
+    given.transaction("dispatcher", "12:00:11")
+    assert found(given) == [
+        "I22 attempts-0@0: says that default.0.0.key succeeded, is read, and changes nothing",
+    ]
+
+
+def test_a_word_on_a_live_lease_ends_it_once_however_often_it_comes():
+    given = held()
+    for number in (1, 2):
+        report(given, "12:00:10", number, finished=[{"lease": LEASE, "outcome": "succeeded"}])
+    given.transaction("dispatcher", "12:00:11", [ended(0, incarnation="incarnation-1")])
+    report(given, "12:00:12", 3, finished=[{"lease": LEASE, "outcome": "succeeded"}])
+    given.transaction("dispatcher", "12:00:13")
+    assert found(given) == []
 
 
 def test_a_word_of_somebody_else_about_a_lease_is_not_answered():

@@ -10,6 +10,7 @@ from tests.simulation.checkers.given import (
     calm,
     created,
     ended,
+    event,
     finished,
     handed_out,
     of_schedule,
@@ -132,6 +133,35 @@ def test_a_run_that_is_open_behind_a_footer_beyond_its_deadline_is_found():
             "and all was decided until 12:10:00.000000"
         )
     ]
+
+
+def test_a_run_that_nobody_asks_after_for_ten_minutes_is_found():
+    given = Given()
+    given.transaction("scheduler", "12:00:05", [RUN])
+    given.transaction("scheduler", "12:10:04")
+    assert found(given) == []
+    given.transaction("scheduler", "12:10:05")
+    assert found(given) == [
+        (
+            "I21 scheduler-changelog-0@3: acme: nobody asks after run s.20260301T120005Z beyond 12:10:05.000000, "
+            "and all was decided until 12:10:05.000000"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        of_schedule("run.settled", run_id="s.20260301T120005Z", outcome="succeeded"),
+        event("run.inquired", run=RUN["data"]),
+    ],
+    ids=["settled", "inquired"],
+)
+def test_a_run_that_is_settled_or_was_asked_after_is_not_left_alone(fact):
+    given = Given()
+    given.transaction("scheduler", "12:00:05", [RUN])
+    given.transaction("scheduler", "12:10:05", [fact])
+    assert found(given) == []
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,18 @@ def test_a_run_that_is_created_anew_is_another_one_of_that_name():
 
 def test_two_runs_for_one_nominal_time_are_one_too_many():
     given = calm()
-    run_created(given, created(run_id="s.m-1"), "12:00:12")
+    run_created(given, created(run_id="s.m-1", cause="dependency"), "12:00:12")
     assert found(given)[0] == (
         "I1 run-events-0@10: acme: run s.m-1 is for 2026-03-01T12:00:05Z, as is s.20260301T120005Z at run-events-0@2"
+    )
+
+
+def test_the_run_of_an_occurrence_that_goes_by_another_instant_is_found():
+    given = calm()
+    run_created(given, created("12:00:15", run_id="s.20260301T120016Z", cause="catch_up"), "12:00:16")
+    assert found(given)[0] == (
+        "I1 run-events-0@10: acme: the run for 2026-03-01T12:00:15Z is called s.20260301T120016Z, "
+        "not s.20260301T120015Z"
     )
 
 
