@@ -99,7 +99,10 @@ def _trigger(
 ) -> Iterator[Fault]:
     yield from _zone(trigger.timezone, pointer)
     if isinstance(trigger.cron, str):
-        yield from _cron(trigger, hash_key, now, pointer)
+        yield from _cron(trigger, trigger.cron, hash_key, now, f"{pointer}/cron")
+    elif trigger.cron is not None:
+        for index, text_ in enumerate(trigger.cron):
+            yield from _cron(trigger, text_, hash_key, now, f"{pointer}/cron/{index}")
     elif trigger.at is not None:
         yield from _at(trigger.at, max(grace, SECOND), now, pointer)
 
@@ -111,10 +114,9 @@ def _zone(name: str, pointer: str) -> Iterator[Fault]:
         yield Fault(pointer=f"{pointer}/timezone", code="timezone", message=error.problem, remedy=error.remedy)
 
 
-def _cron(trigger: definitions.Trigger, hash_key: str, now: datetime, pointer: str) -> Iterator[Fault]:
-    where = f"{pointer}/cron"
+def _cron(trigger: definitions.Trigger, expression: str, hash_key: str, now: datetime, where: str) -> Iterator[Fault]:
     try:
-        compiled = plan.trigger_of(trigger, hash_key)
+        compiled = plan.cron_of(trigger, expression, hash_key)
     except occurrences.CronError as error:
         message = error.problem if error.field == "expression" else f"{error.field}: {error.problem}"
         yield Fault(pointer=where, code="cron", message=message, remedy=error.remedy)

@@ -16,6 +16,7 @@ from schemas.frozen import frozen
 
 PLANS_MAX = 8_192  # distinct versions at hand: some 30 MB; a miss costs a fifth of a millisecond
 JOBS_MAX = 4_096  # distinct versions of registered jobs at hand
+RULE_CHARACTERS_MAX = 256  # of several expressions: every run and every skip carries them
 GRACE_MIN_MS = SECOND_MS  # a decision comes some milliseconds after its instant; below this, nothing is ever on time
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -99,9 +100,7 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
     )
 
 
-def trigger_of(
-    trigger: definitions.Trigger, hash_key: str, *, anchor: int | None = None
-) -> occurrences.CronTrigger | occurrences.EveryTrigger | occurrences.AtTrigger:
+def trigger_of(trigger: definitions.Trigger, hash_key: str, *, anchor: int | None = None) -> occurrences.Trigger:
     """The trigger that a definition's words mean. `anchor` stands in for one that is not given."""
     if trigger.every is not None:
         given = anchor if trigger.anchor is None else seconds(trigger.anchor)
@@ -109,8 +108,16 @@ def trigger_of(
         return occurrences.EveryTrigger(trigger.every // timedelta(seconds=1), given)
     if trigger.at is not None:
         return occurrences.AtTrigger(tuple(seconds(instant) for instant in trigger.at))
-    assert isinstance(trigger.cron, str), "one trigger kind is given"
-    expression = occurrences.parse(trigger.cron, dialect=trigger.dialect, day_rule=trigger.day_rule, hash_key=hash_key)
+    assert trigger.cron is not None, "one trigger kind is given"
+    if isinstance(trigger.cron, str):
+        return cron_of(trigger, trigger.cron, hash_key)
+    parts = tuple(cron_of(trigger, text, hash_key) for text in dict.fromkeys(trigger.cron))
+    return parts[0] if len(parts) == 1 else occurrences.UnionTrigger(parts)
+
+
+def cron_of(trigger: definitions.Trigger, text: str, hash_key: str) -> occurrences.CronTrigger:
+    """One expression of a trigger on its clocks."""
+    expression = occurrences.parse(text, dialect=trigger.dialect, day_rule=trigger.day_rule, hash_key=hash_key)
     zone = occurrences.zone(trigger.timezone)
     return occurrences.CronTrigger(expression, zone, trigger.gap_policy, trigger.fold_policy)
 
@@ -143,9 +150,7 @@ def with_payload(snapshot: JobSnapshot, payload: Mapping[str, Any]) -> JobSnapsh
 
 def _drops(trigger: occurrences.Trigger) -> bool:
     """Whether a policy can ever leave something out: only for fixed times, on clocks that are moved."""
-    if not isinstance(trigger, occurrences.CronTrigger) or not trigger.expression.fixed_time:
-        return False
-    return len(trigger.zone.near.segments) > 1
+    return any(part.expression.fixed_time and len(part.zone.near.segments) > 1 for part in occurrences.clocks(trigger))
 
 
 def _rule(words: definitions.Trigger, trigger: occurrences.Trigger) -> str:
@@ -153,7 +158,14 @@ def _rule(words: definitions.Trigger, trigger: occurrences.Trigger) -> str:
     match trigger:
         case occurrences.CronTrigger(expression=expression, zone=zone):
             return f"cron {expression} {zone.name}"
+        case occurrences.UnionTrigger(parts=parts):
+            return f"cron {_quoted([str(part.expression) for part in parts])} {parts[0].zone.name}"
         case occurrences.EveryTrigger(anchor=anchor):
             return f"every {durations.render(words.every or timedelta())} from {text(from_seconds(anchor))}"
         case _:
             return "at"
+
+
+def _quoted(expressions: list[str]) -> str:
+    shown = " | ".join(expressions)
+    return shown if len(shown) <= RULE_CHARACTERS_MAX else f"{expressions[0]} and {len(expressions) - 1} more"

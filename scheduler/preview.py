@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
 from typing import Any
 
 from scheduler import checks, occurrences, words
@@ -124,7 +125,7 @@ def _change(plan: Plan, segment: Segment) -> dict[str, str]:
 
 
 def _gap_effect(plan: Plan, segment: Segment) -> str:
-    if not _follows_policies(plan):
+    if not _fixed(plan):
         return "follows the real clock: nothing is made up"
     missing = _readings_in_gap(plan, segment)
     if not missing:
@@ -134,33 +135,35 @@ def _gap_effect(plan: Plan, segment: Segment) -> str:
 
 
 def _fold_effect(plan: Plan, opens: int, closes: int) -> str:
-    if not _follows_policies(plan):
+    fixed = _fixed(plan)
+    if not fixed:
         return "follows the real clock: both passes count"
-    trigger = plan.trigger
-    assert isinstance(trigger, occurrences.CronTrigger)
-    twice = list(islice(trigger.readings.instants(opens, closes, 0), READINGS_SHOWN_MAX))
+    twice = _readings(plan, opens, closes)
     if not twice:
         return "nothing is due in the fold"
     shown = ", ".join(map(_clock, twice))
-    how = {"first": "once, the first time", "second": "once, the second time", "both": "twice"}[trigger.fold_policy]
+    how = {"first": "once, the first time", "second": "once, the second time", "both": "twice"}[fixed[0].fold_policy]
     return f"{shown} {how}"
 
 
 def _readings_in_gap(plan: Plan, segment: Segment) -> list[int]:
     """Local readings of the expression that the clock jumped over when a segment began."""
-    trigger = plan.trigger
-    if not isinstance(trigger, occurrences.CronTrigger) or not trigger.expression.fixed_time:
-        return []
-    opens, closes = segment.start + segment.before, segment.start + segment.offset
-    return list(islice(trigger.readings.instants(opens, closes, 0), READINGS_SHOWN_MAX))
+    return _readings(plan, segment.start + segment.before, segment.start + segment.offset)
 
 
-def _follows_policies(plan: Plan) -> bool:
-    return isinstance(plan.trigger, occurrences.CronTrigger) and plan.trigger.expression.fixed_time
+def _readings(plan: Plan, opens: int, closes: int) -> list[int]:
+    """The first readings in [opens, closes) that follow the policies."""
+    each = merge(*(part.readings.instants(opens, closes, 0) for part in _fixed(plan)))
+    return list(islice((reading for reading, _ in groupby(each)), READINGS_SHOWN_MAX))
+
+
+def _fixed(plan: Plan) -> list[occurrences.CronTrigger]:
+    """The expressions that follow the policies. Those of one trigger all follow the same."""
+    return [part for part in occurrences.clocks(plan.trigger) if part.expression.fixed_time]
 
 
 def _shifts(plan: Plan) -> bool:
-    return isinstance(plan.trigger, occurrences.CronTrigger) and plan.trigger.gap_policy == "shift"
+    return any(part.gap_policy == "shift" for part in _fixed(plan))
 
 
 def _local(reading: int, offset: int) -> str:

@@ -204,6 +204,11 @@ class Job(Model):
 
 
 Cron = Annotated[str, Field(min_length=1, max_length=limits.CRON_CHARACTERS_MAX)]
+Crons = Annotated[
+    tuple[Cron, ...],
+    Field(min_length=1, max_length=limits.CRON_EXPRESSIONS_MAX),
+    _at_most(limits.CRON_EXPRESSIONS_MAX),
+]
 
 
 class Trigger(Model):
@@ -211,7 +216,7 @@ class Trigger(Model):
 
     cron: (
         Annotated[
-            Annotated[Cron, Tag("<text>")] | Annotated[tuple[Cron, ...], Tag("<list>")],
+            Annotated[Cron, Tag("<text>")] | Annotated[Crons, Tag("<list>")],
             Discriminator(lambda value: "<list>" if isinstance(value, (list, tuple)) else "<text>"),
         ]
         | None
@@ -389,7 +394,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Job, "priority", lambda value: value != "normal", "use normal"),
     (Job, "concurrency", _given, "leave it out"),
     (Job, "log_retention", _given, "leave it out"),
-    (Trigger, "cron", lambda value: isinstance(value, tuple), "write one schedule for each expression"),
     (Trigger, "rrule", _given, "use cron, every or at"),
     (Trigger, "from_", _given, "leave it out"),
     (Trigger, "jitter", _given, "leave it out"),

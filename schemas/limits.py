@@ -13,6 +13,7 @@ from schemas.faults import Fault
 
 LABELS_MAX = 32
 CRON_CHARACTERS_MAX = 256
+CRON_EXPRESSIONS_MAX = 32  # of one schedule: each is asked at every decision
 PAYLOAD_BYTES_MAX = 64 * 1024
 PAYLOAD_DEPTH_MAX = 16
 AT_INSTANTS_MAX = 1000  # a longer list is a calendar, which has its own kind

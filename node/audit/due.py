@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from heapq import merge
 from typing import Any
 
 from node.audit import expression, localtime
@@ -25,14 +26,25 @@ def due(definition: Definition, hash_key: str, after: int, until: int) -> Iterat
         return iter(sorted({at for at in map(_instant, trigger["at"]) if after < at <= until}))
     if trigger.get("every") is not None:
         return _every(_seconds(trigger["every"]), _instant(trigger["anchor"]), after, until)
-    read = expression.read(
-        trigger["cron"],
-        dialect=trigger.get("dialect"),
-        day_rule=trigger.get("day_rule", "vixie"),
-        hash_key=hash_key,
-    )
+    if isinstance(trigger["cron"], str):
+        return _cron(trigger["cron"], trigger, hash_key, after, until)
+    return _in_order(_cron(text, trigger, hash_key, after, until) for text in trigger["cron"])
+
+
+def _cron(text: str, trigger: Mapping[str, Any], hash_key: str, after: int, until: int) -> Iterator[int]:
+    day_rule = trigger.get("day_rule", "vixie")
+    read = expression.read(text, dialect=trigger.get("dialect"), day_rule=day_rule, hash_key=hash_key)
     walk = _real_clock(read, trigger["timezone"], after + 1, until + 1)
     return _fixed(read, trigger, after + 1, until + 1) if read.fixed_time else walk
+
+
+def _in_order(walks: Iterable[Iterator[int]]) -> Iterator[int]:
+    """Of several walks each instant once."""
+    last = None
+    for instant in merge(*walks):
+        if instant != last:
+            yield instant
+        last = instant
 
 
 def _every(interval: int, anchor: int, after: int, until: int) -> Iterator[int]:

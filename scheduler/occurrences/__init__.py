@@ -7,7 +7,7 @@ time it is or keeps anything but tables that follow from its arguments, so there
                                            ├─▶ CronTrigger ──readings─┼─▶ between(after, until)   all of them
     "Europe/London" ──zone──▶ Zone ────────┘     EveryTrigger         ├─▶ count_between, last_between    without a walk
                        (segments of one offset)  AtTrigger            ├─▶ dropped    what a policy left out
-                                                                      └─▶ describe    a sentence for people
+                                   UnionTrigger: several crons        └─▶ describe    a sentence for people
 
 Two kinds of whole seconds. An *instant* counts from 1970-01-01T00:00:00Z; a *reading* is what a wall clock shows,
 counted as if that clock stood in UTC. A zone is a list of segments with one offset each; inside a segment readings and
@@ -38,7 +38,9 @@ from scheduler.occurrences.triggers import (
     Dropped,
     EveryTrigger,
     Trigger,
+    UnionTrigger,
     between,
+    clocks,
     count_between,
     dropped,
     last_between,
@@ -55,9 +57,11 @@ __all__ = [
     "EveryTrigger",
     "Refused",
     "Trigger",
+    "UnionTrigger",
     "Zone",
     "ZoneError",
     "between",
+    "clocks",
     "count_between",
     "describe",
     "dropped",

@@ -134,12 +134,13 @@ class Clock(NamedTuple):
 class Readings:
     """Both halves together."""
 
-    __slots__ = ("_calendar", "_clock", "_every_day", "_first", "_last")
+    __slots__ = ("_calendar", "_clock", "_day_bits", "_every_day", "_first", "_last")
 
     def __init__(self, days: Days, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> None:
         """Take the shared tables of both halves."""
         self._calendar = _calendar(days)
         self._clock = _clock(hours, minutes, seconds)
+        self._day_bits: int | None = None
         self._every_day = self._calendar.every_day
         self._first = self._clock.hours[0] + self._clock.marks[0]
         self._last = self._clock.hours[-1] + self._clock.marks[-1]
@@ -179,6 +180,16 @@ class Readings:
         later = self._clock.per_day - self._clock.before(closes - last_day * DAY)
         return whole - missed - self._calendar.count(last_day, last_day) * later
 
+    def bits(self, opens: int, closes: int) -> int:
+        """Return the named readings in [opens, closes) as a set: bit n is the reading `opens + n`."""
+        if self._day_bits is None:
+            self._day_bits = _bits(self._clock)
+        found = 0
+        for day in self._calendar.between(opens // DAY, (closes - 1) // DAY):
+            begins = day * DAY - opens
+            found |= self._day_bits << begins if begins >= 0 else self._day_bits >> -begins
+        return found & ((1 << (closes - opens)) - 1)
+
 
 def _part_of_day(clock: Clock, midnight: int, opens: int, closes: int, offset: int) -> Iterator[int]:
     for hour in clock.hours:
@@ -200,6 +211,11 @@ def _clock(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int,
         marks=tuple(minute * 60 + second for minute in minutes for second in seconds),
         hour_at_or_after=tuple(next((hour for hour in hours if hour >= start), HOURS) for start in range(HOURS + 1)),
     )
+
+
+def _bits(clock: Clock) -> int:
+    of_an_hour = sum(1 << mark for mark in clock.marks)
+    return sum(of_an_hour << hour for hour in clock.hours)
 
 
 def _shape_of(named: frozenset[int]) -> Shape:

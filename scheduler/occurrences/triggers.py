@@ -6,15 +6,19 @@ expression whose minute or hour begins with `*` follows the real clock: nothing 
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Literal, NamedTuple, Protocol
+from functools import reduce
+from heapq import merge
+from itertools import groupby, islice
+from operator import or_
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from scheduler.occurrences.cron import CronExpression
 from scheduler.occurrences.readings import DAY, Readings
 from scheduler.occurrences.zones import FIRST_INSTANT, LAST_INSTANT, NEAR_END, Segment, Timeline, Zone
 
+T = TypeVar("T")
 GapPolicy = Literal["shift", "skip"]
 FoldPolicy = Literal["first", "second", "both"]
 
@@ -135,6 +139,17 @@ class CronTrigger:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class UnionTrigger:
+    """Whenever one of its parts is due; an instant that several of them name is one occurrence."""
+
+    parts: tuple[CronTrigger, ...]
+
+    def next_after(self, after: int) -> int | None:
+        """Return the first due instant strictly after `after`; None when there is none within 40 years."""
+        return min((due for part in self.parts if (due := part.next_after(after)) is not None), default=None)
+
+
 class SeamRule(NamedTuple):
     """What a trigger does where two offset segments meet; all False means: follow the real clock."""
 
@@ -160,11 +175,24 @@ class SeamRule(NamedTuple):
         return opens, end + (then if self.second and then < offset else offset)
 
 
+def clocks(trigger: Trigger) -> tuple[CronTrigger, ...]:
+    """Return the expressions on the clocks of a zone that a trigger consists of; none when it looks at no clock."""
+    match trigger:
+        case CronTrigger():
+            return (trigger,)
+        case UnionTrigger(parts=parts):
+            return parts
+        case _:
+            return ()
+
+
 def between(trigger: Trigger, after: int, until: int) -> Iterator[int]:
     """Yield the due instants in (after, until], strictly increasing: what repeated `next_after` would give."""
     match trigger:
         case CronTrigger():
             return _cron_between(trigger, after, until)
+        case UnionTrigger(parts=parts):
+            return _each_once(merge(*(_cron_between(part, after, until) for part in parts)))
         case EveryTrigger(interval_seconds=interval):
             return iter(range(trigger.next_after(after), until + 1, interval))
         case AtTrigger(instants=instants):
@@ -178,6 +206,8 @@ def count_between(trigger: Trigger, after: int, until: int, limit: int) -> int:
     match trigger:
         case CronTrigger():
             return _cron_count(trigger, after, until, limit)
+        case UnionTrigger(parts=parts):
+            return _union_count(parts, after, until, limit)
         case EveryTrigger(interval_seconds=interval):
             return min(limit, len(range(trigger.next_after(after), until + 1, interval)))
         case AtTrigger(instants=instants):
@@ -202,8 +232,17 @@ def last_between(trigger: Trigger, after: int, until: int) -> int | None:
 
 def dropped(trigger: Trigger, after: int, until: int) -> Iterator[Dropped]:
     """Yield the local readings that the trigger's policies left out in (after, until], in order of `at`."""
-    if not isinstance(trigger, CronTrigger):
-        return
+    match trigger:
+        case CronTrigger():
+            return _cron_dropped(trigger, after, until)
+        case UnionTrigger(parts=parts):
+            found = merge(*(_cron_dropped(part, after, until) for part in parts), key=_order)
+            return (reading for reading in _each_once(found) if not _named(trigger, reading))
+        case _:
+            return iter(())
+
+
+def _cron_dropped(trigger: CronTrigger, after: int, until: int) -> Iterator[Dropped]:
     after, until = max(after, FIRST_INSTANT), min(until, LAST_INSTANT)
     for segment in trigger.zone.segments(after, until) if after < until else ():
         start, end, offset, before, then = segment
@@ -215,6 +254,15 @@ def dropped(trigger: Trigger, after: int, until: int) -> Iterator[Dropped]:
         if trigger.seams.skip and then > offset and end <= until:
             for reading in trigger.readings.instants(end + offset, end + then, 0):
                 yield Dropped(reading, "gap", end)
+
+
+def _order(reading: Dropped) -> tuple[int, int]:
+    return reading.at, reading.local_reading
+
+
+def _named(union: UnionTrigger, reading: Dropped) -> bool:
+    """Whether another part is due at the very pass of a fold that one's policy left out."""
+    return reading.reason == "fold" and union.next_after(reading.at - 1) == reading.at
 
 
 def _dropped_in_fold(trigger: CronTrigger, opens: int, closes: int, offset: int) -> Iterator[Dropped]:
@@ -265,6 +313,35 @@ def _cron_count(trigger: CronTrigger, after: int, until: int, limit: int) -> int
         if total >= limit:
             return limit
     return total
+
+
+def _union_count(parts: tuple[CronTrigger, ...], after: int, until: int, limit: int) -> int:
+    """Count a day at a time in sets of bits: an instant that several parts name counts once."""
+    if max(_cron_count(part, after, until, limit) for part in parts) >= limit:
+        return limit
+    total, after, until = 0, max(after, FIRST_INSTANT), min(until, LAST_INSTANT)
+    for begins in range(after, until, DAY):
+        ends = min(begins + DAY, until)
+        total += reduce(or_, (_cron_bits(part, begins, ends) for part in parts)).bit_count()
+        if total >= limit:
+            return limit
+    return total
+
+
+def _cron_bits(trigger: CronTrigger, after: int, until: int) -> int:
+    """The due instants in (after, until] as a set: bit n is the instant `after + 1 + n`."""
+    bits, first = 0, after + 1
+    for stretch in _stretches(trigger, after, until):
+        if stretch.opens < stretch.closes:
+            named = trigger.readings.bits(stretch.opens, stretch.closes)
+            bits |= named << (stretch.opens - stretch.offset - first)
+        if stretch.shifted_to is not None:
+            bits |= 1 << (stretch.shifted_to - first)
+    return bits
+
+
+def _each_once(ordered: Iterable[T]) -> Iterator[T]:
+    return (value for value, _ in groupby(ordered))
 
 
 def _step_by_step(trigger: Trigger, after: int, until: int) -> Iterator[int]:

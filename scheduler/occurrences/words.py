@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from scheduler.occurrences.cron import CronExpression
 from scheduler.occurrences.days import ALL_DAYS, ALL_MONTHS, ALL_WEEKDAYS, Days, MonthDays, WeekDays
-from scheduler.occurrences.triggers import AtTrigger, CronTrigger, EveryTrigger, Trigger
+from scheduler.occurrences.triggers import AtTrigger, CronTrigger, EveryTrigger, Trigger, UnionTrigger
 
 TIMES_LISTED_MAX = 6  # more clock times than this are described by their pattern
 INSTANTS_LISTED_MAX = 3
@@ -42,6 +42,9 @@ def describe(subject: CronExpression | Trigger) -> str:
             return _cron(subject)
         case CronTrigger(expression=expression, zone=zone):
             return f"{_cron(expression)}, {zone.name}"
+        case UnionTrigger(parts=parts):
+            first, *others = dict.fromkeys(_cron(part.expression) for part in parts)
+            return "; also ".join([first, *map(_uncapitalised, others)]) + f", {parts[0].zone.name}"
         case EveryTrigger(interval_seconds=interval, anchor=anchor):
             return f"Every {_duration(interval)}, counted from {_instant(anchor)}"
         case AtTrigger(instants=instants):
@@ -244,6 +247,10 @@ def _run_words(run: list[int]) -> list[str]:
 def _and(words: Iterable[str]) -> str:
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def _uncapitalised(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
 
 
 def _several(count: int, unit: str) -> str:

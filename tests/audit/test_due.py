@@ -86,6 +86,13 @@ def test_two_readings_of_the_contract_agree(expression, zone, gap_policy, fold_p
     )
 
 
+def test_an_instant_that_two_expressions_name_is_due_once():
+    subject = definition("x")
+    subject["trigger"]["cron"] = ["0 12 * * *", "*/30 12 * * *"]
+    noon = seconds("12:00")
+    assert list(due(subject, HASH_KEY, noon - 1, noon + 7200)) == [noon, noon + 1800]
+
+
 def test_a_day_that_a_country_left_out_has_no_occurrences_but_what_is_shifted_out_of_it():
     """Samoa went from the 29th to the 31st of December 2011."""
     window = (seconds("2011-12-29T00:00"), seconds("2011-12-31T12:00"))

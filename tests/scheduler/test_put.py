@@ -128,7 +128,7 @@ WHERE = "/data/definition"
         ({"at": ["2023-12-31T23:58:59Z"]}, "/trigger/at/0", "in_the_past"),
         ({"at": ["2024-01-02T00:00:00Z", "2020-01-01T00:00:00Z"]}, "/trigger/at/1", "in_the_past"),
         ({"cron": "* * * * *", "anchor": "2024-01-01T00:00:00Z"}, "/trigger", "one_kind"),
-        ({"cron": ["* * * * *"]}, "/trigger/cron", "not_supported"),
+        ({"cron": ["* * * * *", "61 * * * *"]}, "/trigger/cron/1", "cron"),
         ({"rrule": "FREQ=DAILY"}, "/trigger/rrule", "not_supported"),
         ({"cron": "* * * * *", "every": "PT1M"}, "/trigger", "one_kind"),
     ],

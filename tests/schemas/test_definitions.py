@@ -172,6 +172,13 @@ def test_a_trigger_is_of_one_kind():
     )
 
 
+def test_several_expressions_are_one_trigger_and_their_number_is_bounded():
+    assert definitions.read_schedule(trigger(cron=["0 2 * * *", "0 3 * * *"]), strict=True)
+    assert list(faults(trigger(cron=[]))) == [("/trigger/cron", "empty")]
+    assert list(faults(trigger(cron=["* * * * *"] * 33))) == [("/trigger/cron", "too_long")]
+    assert list(faults(trigger(cron=["* * * * *", ""]))) == [("/trigger/cron/1", "empty")]
+
+
 def test_a_duration_has_a_unit_and_is_neither_zero_nor_beyond_the_calendar():
     assert faults(job(timeout=30))["/job/timeout", "duration"] == (
         "30 has no unit",
@@ -203,14 +210,13 @@ def test_numbers_and_truths_are_not_guessed_from_other_things():
 
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
-        "trigger": {"cron": ["0 2 * * *", "0 3 * * *"], "jitter": "PT30S", "from": "finish"},
+        "trigger": {"cron": "0 2 * * *", "jitter": "PT30S", "from": "finish"},
         "after": [{"schedule": "import"}],
         "overlap": {"policy": "buffer_all"},
         "job": {"target": {"type": "http", "url": "https://x", "method": "POST"}, "concurrency": {"key": "db"}},
     }
     refused = faults(definition)
     assert {pointer for pointer, _ in refused} == {
-        "/trigger/cron",
         "/trigger/jitter",
         "/trigger/from",
         "/after",
@@ -219,7 +225,7 @@ def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
         "/job/concurrency",
     }
     assert {code for _, code in refused} == {"not_supported"}
-    assert refused["/trigger/cron", "not_supported"][1] == "write one schedule for each expression"
+    assert refused["/trigger/jitter", "not_supported"][1] == "leave it out"
     assert list(faults({"job": JOB})) == [("/trigger", "not_supported")]
 
 

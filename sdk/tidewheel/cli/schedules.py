@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -186,8 +186,14 @@ def _row(schedule: Mapping[str, Any]) -> tuple[Any, ...]:
 def _trigger(trigger: Mapping[str, Any]) -> str:
     for kind in ("cron", "every", "rrule"):
         if trigger.get(kind):
-            return " ".join(str(trigger[kind]).split()) if kind == "cron" else f"{kind} {trigger[kind]}"
+            return _crons(trigger[kind]) if kind == "cron" else f"{kind} {trigger[kind]}"
     return f"at {len(trigger['at'])} instants" if trigger.get("at") else ""
+
+
+def _crons(cron: str | Sequence[str]) -> str:
+    expressions = [cron] if isinstance(cron, str) else cron
+    more = f" and {len(expressions) - 1} more" if len(expressions) > 1 else ""
+    return " ".join(expressions[0].split()) + more
 
 
 def _occurrence(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
