@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+import uuid
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,9 +17,10 @@ from runtime.record import TopicPartition
 from runtime.stores.rocksdb import RocksStore
 from runtime.workspace import ROW
 from schemas import topics
-from tests.faults.mortal import Mortal
+from tests.faults.mortal import USUAL, Habits, Mortal
 from tests.storm.fleet import TIDEWHEEL, Member
 from tests.storm.traffic import Watch, definition, event, publish
+from tests.support.kafka import delete_topics
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -38,11 +40,14 @@ SLOTS = 50
 
 
 class Line:
-    """Schedules due every second, and processes to be struck one at a time."""
+    """Schedules due every second, and processes to be struck one at a time. Without a worker nothing is done."""
 
-    def __init__(self, folder: Path, bootstrap: str, namespace: str, *, replicas: int = 1) -> None:
+    def __init__(
+        self, folder: Path, bootstrap: str, namespace: str, *, works: bool = True, habits: Habits = USUAL
+    ) -> None:
         self.bootstrap, self.namespace = bootstrap, namespace
-        self._folder = folder
+        self._folder, self._works, self._habits = folder, works, habits
+        replicas = bootstrap.count(",") + 1  # as many as there are brokers
         self._settings = KafkaSettings(
             bootstrap=bootstrap, namespace=namespace, replication_factor=replicas, min_insync_replicas=min(replicas, 2),
         )  # fmt: skip
@@ -65,9 +70,10 @@ class Line:
             self.log = self.opened()
             undo.callback(self.log.close)
             undo.callback(self._end)
+            self.create_topics()
             self._start()
             self.watch = undo.enter_context(Watch(self.log, schedules=SCHEDULES, partitions=PARTITIONS))
-            self.must_go_on()
+            self.must_go_on() if self._works else self.must_create_runs()
             self._undo = undo.pop_all()
         return self
 
@@ -75,24 +81,25 @@ class Line:
         self._undo.close()
 
     def _start(self) -> None:
-        self.scheduler.start()
-        eventually(lambda: self.scheduler.is_ready, within=START_SECONDS, what="the scheduler is ready")
-        self.log.create({topics.dispatch_spec("default", topics.Retention()): topics.INBOXES})
-        self.worker.start()
-        self.dispatcher.start()
+        if self._works:
+            self.worker.start()
+        for node in self.nodes:
+            node.start()
         first = datetime.now(UTC).replace(microsecond=0)
         publish(self.bootstrap, self.namespace, [event("schedule.put", n, definition(first)) for n in range(SCHEDULES)])
+        for node in self.nodes:
+            eventually(lambda node=node: node.is_ready, within=START_SECONDS, what=f"it is ready:\n{self.told()}")  # type: ignore[misc]
 
     def _end(self) -> None:
-        for node in self.nodes:
-            node.ask_to_stop()
-        for node in self.nodes:
-            node.wait(30)
+        """Nobody is missed: not one of them is asked."""
         self.worker.kill()
+        for node in self.nodes:
+            node.kill()
 
     def node(self, role: str, number: int = 0) -> Mortal:
         """A process that has this role."""
-        return Mortal(self._folder, f"{role}-{number}", ["--config", str(self._config), "--roles", role])
+        arguments = ["--config", str(self._config), "--roles", role]
+        return Mortal(self._folder, f"{role}-{number}", arguments, habits=self._habits)
 
     def of(self, role: str) -> Mortal:
         """The one that is struck."""
@@ -104,8 +111,9 @@ class Line:
 
     def create_topics(self) -> None:
         """Those that are not there."""
+        table = {spec: PARTITIONS_OF[spec.family] for spec in topics.topic_table(topics.Retention())}
         with closing(self.opened()) as log:
-            log.create({spec: PARTITIONS_OF[spec.family] for spec in topics.topic_table(topics.Retention())})
+            log.create(table | {topics.dispatch_spec("default", topics.Retention()): topics.INBOXES})
 
     def revive(self) -> None:
         """Begin a new life for everyone who has none."""
@@ -115,6 +123,13 @@ class Line:
             node.start()
         if dead:
             self.must_go_on()
+
+    def must_go_on_with(self, node: Mortal) -> None:
+        """In its next life; and what the topics say is right."""
+        if not node.is_running:
+            node.start()
+        self.must_go_on()
+        assert self.wrong() == {}
 
     def must_go_on(self) -> None:
         """Runs of each schedule that are due from now on are created and done."""
@@ -189,6 +204,17 @@ class Line:
             while reader.position(place) < end:
                 for record in reader.poll(records_max=5000, bytes_max=1 << 24, timeout=0.2):
                     yield record.key or b"", record.value
+
+
+@contextmanager
+def standing(folder: Path, bootstrap: str, *, works: bool = True, habits: Habits = USUAL) -> Iterator[Line]:
+    """A line of which nothing is left afterwards: its topics, groups and transactional ids are nobody else's."""
+    namespace = f"test-{uuid.uuid4().hex[:12]}."
+    try:
+        with Line(folder, bootstrap, namespace, works=works, habits=habits) as line:
+            yield line
+    finally:
+        delete_topics(bootstrap, namespace)
 
 
 def stored_in(folder: Path) -> dict[bytes, bytes]:

@@ -26,6 +26,7 @@ import signal
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from runtime import changelog, processor, restore
 from runtime.host import RoleService
 from runtime.log import LogError
 from runtime.logs.kafka import log as kafka
+from runtime.logs.kafka import topics
 from runtime.logs.kafka.producing import KafkaProducer
 from runtime.processor import Processor
 from runtime.stores import rocksdb
@@ -51,7 +53,20 @@ if TYPE_CHECKING:
 
 WRITTEN_BYTES = 40  # of a batch, before the write is cut short: beyond a record's head, within its first entries
 ABORTS = ("aborting", "aborted")
+SETTLED_MAX = 1000  # some seconds: a stop has twenty
 DEATHS = {-signal.SIGKILL, -signal.SIGXFSZ}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """In what a life is other than usual."""
+
+    records_at_once: int | None = None  # that a restore reads
+    wal_bytes: int | None = None  # after which a store asks for room
+    fresh_seconds: float | None = None  # for which what was asked of topics is believed
+
+
+USUAL = Habits()
 
 
 class Fate:
@@ -70,14 +85,15 @@ class Fate:
     def is_at(self, point: str) -> bool:
         """Whether it is here."""
         point = getattr(self._phase, "name", "") + point
-        try:
-            wanted, _, count = self._file.read_text(encoding="utf-8").rpartition(" ")
-        except FileNotFoundError:
-            return False
+        wanted, count = self._wanted()
         if wanted != point:
             return False
         self._reached[point] += 1
-        return self._reached[point] >= int(count)
+        return self._reached[point] >= count
+
+    def is_in(self, phase: str) -> bool:
+        """Whether it is to be in this phase, and still ahead."""
+        return self._wanted()[0].startswith(f"{phase}: ")
 
     def strike(self) -> None:
         """Die. The file goes: the next life is a new one."""
@@ -88,6 +104,14 @@ class Fate:
     def meet(self) -> None:
         """From now on it is known that the point was reached."""
         self._file.unlink(missing_ok=True)
+
+    def _wanted(self) -> tuple[str, int]:
+        """The point, and the how many-th time; none, where nobody is to die."""
+        try:
+            point, _, count = self._file.read_text(encoding="utf-8").rpartition(" ")
+        except FileNotFoundError:
+            return "", 0
+        return point, int(count)
 
     @contextmanager
     def during(self, phase: str) -> Iterator[None]:
@@ -162,12 +186,16 @@ def allow_bytes(file: Path, count: int) -> None:
 
 
 def mortal_processor(fate: Fate) -> type[Processor]:
-    """Dies while it prepares a stop."""
+    """Dies while it prepares a stop: who has nothing to say at that moment is asked again until it has."""
 
     class MortalProcessor(Processor):
         def settle(self) -> None:
             with fate.during("settling"):
                 super().settle()
+                for _ in range(SETTLED_MAX):
+                    if not fate.is_in("settling"):
+                        return
+                    super().settle()
 
     return MortalProcessor
 
@@ -209,9 +237,7 @@ def in_small_files(wal_bytes: int) -> Callable[[], Options]:
     return options
 
 
-def live(
-    arguments: Sequence[str], folder: Path, output: Path, *, records_at_once: int | None, wal_bytes: int | None
-) -> None:
+def live(arguments: Sequence[str], folder: Path, output: Path, habits: Habits) -> None:
     """A life: `tidewheel serve` with these arguments, until told to stop or until its fate."""
     with output.open("ab") as said:
         os.dup2(said.fileno(), 1)
@@ -224,18 +250,21 @@ def live(
     vars(roles)["Processor"] = mortal_processor(fate)
     vars(roles)["RoleService"] = mortal_role(fate)
     vars(processor)["restore"] = mortal_restore(fate)
-    if records_at_once is not None:
-        changelog.READ_RECORDS, restore.HELD_ROWS_MAX = records_at_once, 0
-    if wal_bytes is not None:
-        vars(rocksdb)["_options"] = in_small_files(wal_bytes)
+    if habits.records_at_once is not None:
+        changelog.READ_RECORDS, restore.HELD_ROWS_MAX = habits.records_at_once, 0
+    if habits.wal_bytes is not None:
+        vars(rocksdb)["_options"] = in_small_files(habits.wal_bytes)
+    if habits.fresh_seconds is not None:
+        topics.FRESH_SECONDS = habits.fresh_seconds
     serve(list(arguments))
 
 
 class Mortal:
     """A process of `tidewheel serve`, in as many lives as it is given."""
 
-    def __init__(self, folder: Path, name: str, arguments: Sequence[str]) -> None:
+    def __init__(self, folder: Path, name: str, arguments: Sequence[str], *, habits: Habits = USUAL) -> None:
         self.name, self.folder, self.output = name, folder / name, folder / f"{name}.log"
+        self._habits = habits
         self._arguments = [*arguments, "--data", str(self.folder)]
         self._forks = multiprocessing.get_context("forkserver")
         self._forks.set_forkserver_preload([__name__])
@@ -254,13 +283,12 @@ class Mortal:
         (found,) = (self.folder / "process-0" / "state").iterdir()
         return found
 
-    def start(self, *extra: str, records_at_once: int | None = None, wal_bytes: int | None = None) -> None:
-        """Begin a life."""
+    def start(self, *extra: str, **changed: Any) -> None:
+        """Begin a life, with some habits changed."""
         assert not self.is_running, f"{self.name} lives"
         self._began = len(self.text)
-        life = ([*self._arguments, *extra], self.folder, self.output)
-        habits = {"records_at_once": records_at_once, "wal_bytes": wal_bytes}
-        self._process = self._forks.Process(target=live, args=life, kwargs=habits, daemon=True)
+        life = ([*self._arguments, *extra], self.folder, self.output, replace(self._habits, **changed))
+        self._process = self._forks.Process(target=live, args=life, daemon=True)
         self._process.start()
 
     def dies_at(self, point: str, count: int = 1) -> None:
@@ -286,8 +314,9 @@ class Mortal:
 
     def kill(self) -> None:
         """SIGKILL."""
-        self._process.kill()
-        self._process.join()
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
 
     def ask_to_stop(self) -> None:
         """SIGTERM."""

@@ -19,9 +19,6 @@ from tests.support.proxy import END_TXN, SECONDS, Fate, proxied
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from deploy.kafka.broker import Cluster
     from tests.faults.mortal import Mortal
 
 DEATH_SECONDS = 60
@@ -46,43 +43,23 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def line(own_broker: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
-    with Line(tmp_path_factory.mktemp("line"), own_broker.bootstrap, "points.") as line:
-        yield line
-
-
-@pytest.fixture
-def node(line: Line, role: str) -> Mortal:
-    """The one of this role; all live, whatever the test before did to them."""
-    line.revive()
-    return line.of(role)
-
-
 def dies(node: Mortal, point: str) -> None:
     node.dies_at(point)
     must_be_dead(node)
 
 
 def must_be_dead(node: Mortal) -> None:
-    eventually(lambda: node.is_dead, within=DEATH_SECONDS, what=f"it has died:\n{node.text[-3000:]}")
-
-
-def goes_on(line: Line, node: Mortal) -> None:
-    """In its next life."""
-    if not node.is_running:
-        node.start()
-    line.must_go_on()
-    assert line.wrong() == {}
+    eventually(lambda: not node.is_running, within=DEATH_SECONDS, what="it ends")
+    assert node.is_dead, f"it has ended otherwise:\n{node.text[-3000:]}"
 
 
 @pytest.mark.parametrize(("number", "point"), POINTS)
 def test_whoever_dies_there_goes_on_in_its_next_life(line: Line, node: Mortal, number: str, point: str) -> None:
     dies(node, point)
-    goes_on(line, node)
+    line.must_go_on_with(node)
 
 
-@pytest.mark.parametrize("fate", list(Fate))
+@pytest.mark.parametrize("fate", [Fate.DROP, Fate.LOSE_ANSWER, Fate.HOLD])
 def test_a6_a_commit_whose_answer_never_came_is_looked_up_in_the_log(line: Line, node: Mortal, fate: Fate) -> None:
     """It never arrived; or it did, and only its answer was lost; or it arrives when the next life has begun."""
     node.kill()
@@ -96,7 +73,7 @@ def test_a6_a_commit_whose_answer_never_came_is_looked_up_in_the_log(line: Line,
         if fate is Fate.HOLD:
             eventually(lambda: node.is_ready, within=SECONDS, what="it is back")
             proxy.release(commit)
-        goes_on(line, node)
+        line.must_go_on_with(node)
 
 
 @pytest.mark.parametrize("point", ["begun", "stored", "applied", "done"])
@@ -105,7 +82,7 @@ def test_a10_a_restore_that_is_cut_short_is_done_again(line: Line, node: Mortal,
     node.dies_at(f"restoring: {point}")
     node.start()
     must_be_dead(node)
-    goes_on(line, node)
+    line.must_go_on_with(node)
 
 
 def test_a10_a_restore_that_is_cut_short_again_and_again_gets_on_each_time(line: Line, node: Mortal, role: str) -> None:
@@ -123,7 +100,7 @@ def test_a10_a_restore_that_is_cut_short_again_and_again_gets_on_each_time(line:
         eventually(lambda: node.is_dead or node.is_ready, within=DEATH_SECONDS, what="it has died, or is back")
     assert lives > 2
     node.lives_on()
-    goes_on(line, node)
+    line.must_go_on_with(node)
 
 
 @pytest.mark.parametrize("point", ["settling: positions sent", "settling: committed", "revoked"])
@@ -132,7 +109,7 @@ def test_a11_a_stop_in_good_order_may_be_cut_short(line: Line, node: Mortal, poi
     node.dies_at(point)
     node.ask_to_stop()
     must_be_dead(node)
-    goes_on(line, node)
+    line.must_go_on_with(node)
 
 
 def test_a11_so_may_giving_partitions_to_another_process(line: Line, node: Mortal, role: str) -> None:
@@ -142,7 +119,7 @@ def test_a11_so_may_giving_partitions_to_another_process(line: Line, node: Morta
     other.start()
     try:
         must_be_dead(node)
-        goes_on(line, node)
+        line.must_go_on_with(node)
     finally:
         other.ask_to_stop()
         assert other.wait(SECONDS) == 0, other.text[-3000:]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from deploy.kafka.broker import Cluster
     from tests.faults.mortal import Mortal
 
 SOON = 60
@@ -28,26 +27,6 @@ pytestmark = [
     pytest.mark.parametrize("role", ["scheduler", "dispatcher"]),
     pytest.mark.timeout(300),  # the first one starts a broker and everybody else
 ]
-
-
-@pytest.fixture(scope="module")
-def line(own_broker: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
-    with Line(tmp_path_factory.mktemp("line"), own_broker.bootstrap, "disks.") as line:
-        yield line
-
-
-@pytest.fixture
-def node(line: Line, role: str) -> Mortal:
-    """The one of this role; all live, whatever the test before did to them."""
-    line.revive()
-    return line.of(role)
-
-
-def goes_on(line: Line, node: Mortal) -> None:
-    """With what its disk is now."""
-    node.start()
-    line.must_go_on()
-    assert line.wrong() == {}
 
 
 def flip(file: Path, place: int) -> None:
@@ -62,7 +41,7 @@ def flip(file: Path, place: int) -> None:
 def test_d1_a_state_folder_that_is_gone_is_built_anew(line: Line, node: Mortal) -> None:
     node.kill()
     shutil.rmtree(node.state)
-    goes_on(line, node)
+    line.must_go_on_with(node)
 
 
 def test_d2_a_store_with_a_flipped_bit_in_its_tables_is_set_aside_and_built_anew(line: Line, node: Mortal) -> None:
@@ -75,7 +54,7 @@ def test_d2_a_store_with_a_flipped_bit_in_its_tables_is_set_aside_and_built_anew
     for table in tables:
         flip(table, FIRST_BLOCK)
     assert tables
-    goes_on(line, node)
+    line.must_go_on_with(node)
     assert node.said("store_quarantined")
     assert list(node.state.glob("*-?.quarantined-*"))
 
@@ -89,7 +68,7 @@ def test_d7_what_is_damaged_at_the_end_of_a_write_ahead_log_is_read_from_the_cha
     for log in logs:
         flip(log, log.stat().st_size // 2)
     assert logs
-    goes_on(line, node)
+    line.must_go_on_with(node)
 
 
 @pytest.fixture

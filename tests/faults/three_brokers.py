@@ -15,8 +15,6 @@ from schemas import topics
 from tests.faults.line import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from deploy.kafka.broker import Cluster
 
 SOON = 60
@@ -26,10 +24,8 @@ pytestmark = pytest.mark.timeout(900)  # three brokers start, and each of them o
 
 
 @pytest.fixture(scope="module")
-def line(three_brokers: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
-    folder = tmp_path_factory.mktemp("line")
-    with Line(folder, three_brokers.bootstrap, "brokers.", replicas=len(three_brokers.nodes)) as line:
-        yield line
+def bootstrap(three_brokers: Cluster) -> str:
+    return three_brokers.bootstrap
 
 
 def leader(admin: AdminClient, line: Line, _: list[int]) -> int:
