@@ -26,13 +26,16 @@ _T = TypeVar("_T")
 SECONDS = 20.0  # A deadline for what takes a moment.
 ANSWER_SECONDS = 2.0  # for the broker to answer what comes late: it may have closed that connection, and never answers
 
-PRODUCE, FETCH, METADATA, JOIN_GROUP, HEARTBEAT = 0, 1, 3, 11, 12
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT = 0, 1, 3, 10, 11, 12
 INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
 NAMES: Mapping[int, str] = MappingProxyType({
-    PRODUCE: "Produce", FETCH: "Fetch", METADATA: "Metadata", JOIN_GROUP: "JoinGroup", HEARTBEAT: "Heartbeat",
+    PRODUCE: "Produce", FETCH: "Fetch", METADATA: "Metadata", FIND_COORDINATOR: "FindCoordinator",
+    JOIN_GROUP: "JoinGroup", HEARTBEAT: "Heartbeat",
     INIT_PRODUCER_ID: "InitProducerId", ADD_PARTITIONS: "AddPartitionsToTxn", ADD_OFFSETS: "AddOffsetsToTxn",
     END_TXN: "EndTxn", TXN_OFFSET_COMMIT: "TxnOffsetCommit",
 })  # fmt: skip
+# The answer of a broker that knows of no coordinator at the moment (versions 1 and 2): COORDINATOR_NOT_AVAILABLE.
+NO_COORDINATOR = struct.pack(">ihhihi", 0, 15, -1, -1, 0, -1)
 OF_A_TRANSACTION = (PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT)
 
 
@@ -47,23 +50,28 @@ class Fate(StrEnum):
     LOSE_ANSWER = "lose_answer"  # arrives, and the client's connection ends before the answer
     REPEAT = "repeat"  # arrives, and once more on another connection when it is released or its seconds are over
     RELEASE = "release"  # arrives after all that is kept, which is sent and answered between two pauses of its seconds
+    ANSWER = "answer"  # never arrives, and is answered in the broker's place
     FREEZE = "freeze"  # nothing arrives any more, neither here nor there, until `thaw`; then this does too
 
 
 KEPT = frozenset({Fate.HOLD, Fate.STRAY, Fate.REPEAT})
-ARRIVING = frozenset(Fate) - {Fate.HOLD, Fate.STRAY, Fate.DROP, Fate.CUT}
+ARRIVING = frozenset(Fate) - {Fate.HOLD, Fate.STRAY, Fate.DROP, Fate.CUT, Fate.ANSWER}
 CUTTING = frozenset({Fate.STRAY, Fate.LOSE_ANSWER, Fate.CUT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """The nth request of a kind from now on meets this fate; or each one does. No seconds: at once, or `release`."""
+    """The nth request of a kind from now on meets this fate; or each one does. No seconds: at once, or `release`.
+
+    `answer` is what a request that is to be answered is told, without its number.
+    """
 
     key: int
     fate: Fate
     nth: int = 1
     lasting: bool = False
     seconds: float | None = None
+    answer: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -269,6 +277,8 @@ class Proxy:
                 await self._pause(rule.seconds or 0)
                 await self._send_all()
                 await self._pause(rule.seconds or 0)
+            case Fate.ANSWER:
+                link.client.write(struct.pack(">i", 4 + len(rule.answer)) + frame[8:12] + rule.answer)
             case Fate.FREEZE:
                 self._flows.clear()
                 await self._flows.wait()

@@ -23,6 +23,7 @@ from runtime.log import LogError
 from runtime.logs.kafka import doubt
 from runtime.logs.kafka.claim import Claim
 from runtime.logs.kafka.errors import RAISED, MovedOn, Remedy, error_of, remedy, translated
+from runtime.logs.kafka.punctual import PunctualProducer
 from runtime.logs.kafka.reading import instant
 from runtime.logs.kafka.settings import KafkaSettings, owner_config
 from runtime.logs.kafka.topics import Topics
@@ -75,7 +76,7 @@ class KafkaProducer:
     epoch: int
     tells_time = True
     # Of which kind the client is, and whose time it lives in; a simulation has its own of both.
-    client: Callable[..., Producer] = Producer
+    client: Callable[..., Producer] = PunctualProducer
     monotonic: Callable[[], float] = staticmethod(time.monotonic)
 
     def __init__(

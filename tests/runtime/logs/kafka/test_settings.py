@@ -48,6 +48,7 @@ def test_the_owner_of_a_partition_writes_in_short_transactions_and_is_watched():
         "debug": "eos",
         "statistics.interval.ms": 1000,
         "retry.backoff.ms": 5,
+        "connections.max.idle.ms": 40000,
         "linger.ms": 1,
         "message.max.bytes": 2097152,
         "queue.buffering.max.kbytes": 65536,
