@@ -25,7 +25,6 @@ GIVEN = "TIDEWHEEL_TEST_BOOTSTRAP"
 ROOT = Path(__file__).parents[2]
 SECONDS = 60  # A deadline for what takes a moment, not a measure.
 FIXTURES = {"broker", "topic_prefix", "own_broker", "three_brokers"}
-_HOSTS: list[subprocess.Popen[str]] = []  # Kept until this worker ends: a process that is dropped while it runs warns.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -111,28 +110,39 @@ def shared(folder: Path) -> Iterator[str]:
         fcntl.flock(users, fcntl.LOCK_SH)
         with alone(folder / "starting"):
             if not bootstrap.exists():
-                _HOSTS.append(_start_host(folder))
+                _start_host(folder)
         yield bootstrap.read_text(encoding="utf-8")
 
 
-def _start_host(folder: Path) -> subprocess.Popen[str]:
-    """Return when the broker serves; in a session of its own, so that Ctrl-C ends the tests first."""
+def _start_host(folder: Path) -> None:
+    """Return when the broker serves; its process is no child of ours, and of a session that Ctrl-C does not end."""
     command = [sys.executable, "-m", "tests.support.kafka", str(folder)]
-    host = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True
-    )
-    assert host.stdout is not None
-    if not host.stdout.readline():
-        _fail(host.communicate()[1])
-    return host
+    with (folder / "said").open("w+") as said:
+        subprocess.run(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, check=True
+        )
+        said.seek(0)
+        if not (folder / "bootstrap").exists():
+            _fail(said.read())
 
 
-def host(folder: Path) -> None:
+def start(folder: Path) -> None:
+    """Leave a process that runs a broker, once that serves or cannot: it ends with the thread that starts it."""
+    served, serves = os.pipe()
+    if os.fork() == 0:
+        os.close(served)
+        host(folder, serves)
+    else:
+        os.close(serves)
+        os.read(served, 1)  # nothing: closed by the other, or by its end
+
+
+def host(folder: Path, serves: int) -> None:
     """Run a broker until nobody uses it."""
     with (folder / "users").open("w") as users:
         with Cluster(folder / "data") as cluster:
             (folder / "bootstrap").write_text(cluster.bootstrap, encoding="utf-8")
-            print("started", flush=True)  # noqa: T201 -- to the worker that waits for it
+            os.close(serves)
             fcntl.flock(users, fcntl.LOCK_EX)
             (folder / "bootstrap").unlink()
         shutil.rmtree(folder / "data")
@@ -140,6 +150,6 @@ def host(folder: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        host(Path(sys.argv[1]))
+        start(Path(sys.argv[1]))
     except Unavailable as error:
         sys.exit(str(error))
