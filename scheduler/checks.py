@@ -63,11 +63,13 @@ def schedule(
     if faults:
         raise Refused(*faults)
     anchor = seconds(now) if anchor is None else anchor
+    compiled = plan.of_schedule(model, hash_key, anchor=anchor)
+    if compiled.trigger.next_after(seconds(EARLIEST)) is None:
+        raise Refused(_empty(model.trigger, f"{pointer}/trigger"))
     document = definitions.normal_form(model)
     if model.trigger.every is not None and model.trigger.anchor is None:
         document["trigger"]["anchor"] = text(from_seconds(anchor))
-    warnings = bounds.warnings((*unknown, *_warnings(model)))
-    compiled = plan.of_schedule(model, hash_key, anchor=anchor)
+    warnings = bounds.warnings((*unknown, *_warnings(model, now)))
     return Checked(schedule=model, definition=document, plan=compiled, warnings=warnings)
 
 
@@ -105,6 +107,23 @@ def _trigger(
             yield from _cron(trigger, text_, hash_key, now, f"{pointer}/cron/{index}")
     elif trigger.at is not None:
         yield from _at(trigger.at, max(grace, SECOND), now, pointer)
+    yield from _window(trigger, pointer)
+
+
+def _window(trigger: definitions.Trigger, pointer: str) -> Iterator[Fault]:
+    """Bounds that no instant lies between."""
+    start, end = trigger.start_at, trigger.end_at
+    if start is not None and end is not None and start >= end:
+        remedy = "name a later one: the range is [start_at, end_at)"
+        yield Fault(pointer=f"{pointer}/end_at", code="range", message="is not after start_at", remedy=remedy)
+
+
+def _empty(trigger: definitions.Trigger, pointer: str) -> Fault:
+    """Bounds that no occurrence lies between."""
+    name = "start_at" if trigger.end_at is None else "end_at"
+    remedy = "move start_at or end_at, or leave them out"
+    message = "nothing is ever due between start_at and end_at"
+    return Fault(pointer=f"{pointer}/{name}", code="never_fires", message=message, remedy=remedy)
 
 
 def _zone(name: str, pointer: str) -> Iterator[Fault]:
@@ -151,7 +170,9 @@ def _payload(model: definitions.Job | str, pointer: str) -> Iterator[Fault]:
         yield from templates.faults(model.payload, pointer)
 
 
-def _warnings(model: definitions.Schedule) -> Iterator[str]:
+def _warnings(model: definitions.Schedule, now: datetime) -> Iterator[str]:
+    if model.trigger is not None and model.trigger.end_at is not None and model.trigger.end_at <= now:
+        yield "/trigger/end_at: is past, so nothing is due any more"
     if model.grace < SECOND:
         yield "/grace: a decision comes some milliseconds after its instant, so less than PT1S counts as PT1S"
     if model.catch_up.policy != "skip" and model.catch_up.window < model.grace:

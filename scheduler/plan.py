@@ -19,6 +19,8 @@ JOBS_MAX = 4_096  # distinct versions of registered jobs at hand
 RULE_CHARACTERS_MAX = 256  # of several expressions: every run and every skip carries them
 GRACE_MIN_MS = SECOND_MS  # a decision comes some milliseconds after its instant; below this, nothing is ever on time
 
+Named = occurrences.CronTrigger | occurrences.UnionTrigger | occurrences.EveryTrigger | occurrences.AtTrigger
+
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -102,6 +104,17 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
 
 def trigger_of(trigger: definitions.Trigger, hash_key: str, *, anchor: int | None = None) -> occurrences.Trigger:
     """The trigger that a definition's words mean. `anchor` stands in for one that is not given."""
+    named = _unbounded(trigger, hash_key, anchor)
+    if trigger.start_at is None and trigger.end_at is None:
+        return named
+    return occurrences.WindowTrigger(named, _seconds(trigger.start_at), _seconds(trigger.end_at))
+
+
+def _seconds(instant: datetime | None) -> int | None:
+    return None if instant is None else seconds(instant)
+
+
+def _unbounded(trigger: definitions.Trigger, hash_key: str, anchor: int | None) -> Named:
     if trigger.every is not None:
         given = anchor if trigger.anchor is None else seconds(trigger.anchor)
         assert given is not None, "an accepted interval has an anchor"
@@ -156,6 +169,8 @@ def _drops(trigger: occurrences.Trigger) -> bool:
 def _rule(words: definitions.Trigger, trigger: occurrences.Trigger) -> str:
     """The trigger as every decision quotes it: short, and enough to see why then."""
     match trigger:
+        case occurrences.WindowTrigger(trigger=named):
+            return _rule(words, named)
         case occurrences.CronTrigger(expression=expression, zone=zone):
             return f"cron {expression} {zone.name}"
         case occurrences.UnionTrigger(parts=parts):

@@ -105,6 +105,8 @@ def _note(plan: Plan, nominal: int) -> str:
 
 
 def _changes(plan: Plan, first: int, last: int) -> Iterator[Segment]:
+    if isinstance(plan.trigger, occurrences.WindowTrigger):
+        first, last = plan.trigger.clip(first, last)
     if first >= last:
         return
     for segment in plan.zone.segments(first, last):

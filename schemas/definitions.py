@@ -239,8 +239,8 @@ class Trigger(Model):
     anchor: Instant | None = None
     from_: Later = Field(default=None, alias="from")
     jitter: Later = None
-    start_at: Later = None
-    end_at: Later = None
+    start_at: Instant | None = None
+    end_at: Instant | None = None
     max_runs: Later = None
     exclude: Later = None
 
@@ -397,8 +397,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Trigger, "rrule", _given, "use cron, every or at"),
     (Trigger, "from_", _given, "leave it out"),
     (Trigger, "jitter", _given, "leave it out"),
-    (Trigger, "start_at", _given, "leave it out"),
-    (Trigger, "end_at", _given, "leave it out"),
     (Trigger, "max_runs", _given, "leave it out"),
     (Trigger, "exclude", _given, "leave it out"),
     (CatchUp, "rate", _given, "leave it out"),

@@ -22,6 +22,15 @@ def due(definition: Definition, hash_key: str, after: int, until: int) -> Iterat
     if after >= until:
         return iter(())
     trigger = definition["trigger"]
+    if trigger.get("start_at") is not None:
+        after = max(after, _instant(trigger["start_at"]) - 1)  # the first instant counts, the last does not
+    if trigger.get("end_at") is not None:
+        until = min(until, _instant(trigger["end_at"]) - 1)
+    return _named(trigger, hash_key, after, until) if after < until else iter(())
+
+
+def _named(trigger: Mapping[str, Any], hash_key: str, after: int, until: int) -> Iterator[int]:
+    """What the trigger names, whatever its bounds."""
     if trigger.get("at") is not None:
         return iter(sorted({at for at in map(_instant, trigger["at"]) if after < at <= until}))
     if trigger.get("every") is not None:

@@ -21,6 +21,8 @@ Where two segments meet, readings are skipped (a gap) or shown twice (a fold):
 Windows are (after, until]: the end of one is the beginning of the next, and cutting a window anywhere loses and doubles
 nothing. Answers are looked for 40 years ahead, which is as far apart as two occurrences of anything can be.
 
+A trigger may be bounded (`WindowTrigger`): what lies outside of [start, end) is not due.
+
 What is refused (`CronError`, `ZoneError`) says which field, why, and what to write instead: everything that can never
 fire, that could be meant two ways, or that hides something (other scripts' digits, blanks that are none).
 
@@ -39,6 +41,7 @@ from scheduler.occurrences.triggers import (
     EveryTrigger,
     Trigger,
     UnionTrigger,
+    WindowTrigger,
     between,
     clocks,
     count_between,
@@ -58,6 +61,7 @@ __all__ = [
     "Refused",
     "Trigger",
     "UnionTrigger",
+    "WindowTrigger",
     "Zone",
     "ZoneError",
     "between",

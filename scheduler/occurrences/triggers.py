@@ -150,6 +150,26 @@ class UnionTrigger:
         return min((due for part in self.parts if (due := part.next_after(after)) is not None), default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class WindowTrigger:
+    """What another trigger names in [start, end); a side that is None is open."""
+
+    trigger: "CronTrigger | UnionTrigger | EveryTrigger | AtTrigger"
+    start: int | None = None
+    end: int | None = None
+
+    def next_after(self, after: int) -> int | None:
+        """Return the first due instant strictly after `after`; None when none is left, or none within 40 years."""
+        due = self.trigger.next_after(after if self.start is None else max(after, self.start - 1))
+        return due if due is not None and (self.end is None or due < self.end) else None
+
+    def clip(self, after: int, until: int) -> tuple[int, int]:
+        """Return what of (after, until] lies inside."""
+        opens = after if self.start is None else max(after, self.start - 1)
+        closes = until if self.end is None else min(until, self.end - 1)
+        return opens, max(opens, closes)
+
+
 class SeamRule(NamedTuple):
     """What a trigger does where two offset segments meet; all False means: follow the real clock."""
 
@@ -182,6 +202,8 @@ def clocks(trigger: Trigger) -> tuple[CronTrigger, ...]:
             return (trigger,)
         case UnionTrigger(parts=parts):
             return parts
+        case WindowTrigger():
+            return clocks(trigger.trigger)
         case _:
             return ()
 
@@ -193,6 +215,8 @@ def between(trigger: Trigger, after: int, until: int) -> Iterator[int]:
             return _cron_between(trigger, after, until)
         case UnionTrigger(parts=parts):
             return _each_once(merge(*(_cron_between(part, after, until) for part in parts)))
+        case WindowTrigger():
+            return between(trigger.trigger, *trigger.clip(after, until))
         case EveryTrigger(interval_seconds=interval):
             return iter(range(trigger.next_after(after), until + 1, interval))
         case AtTrigger(instants=instants):
@@ -208,6 +232,8 @@ def count_between(trigger: Trigger, after: int, until: int, limit: int) -> int:
             return _cron_count(trigger, after, until, limit)
         case UnionTrigger(parts=parts):
             return _union_count(parts, after, until, limit)
+        case WindowTrigger():
+            return count_between(trigger.trigger, *trigger.clip(after, until), limit)
         case EveryTrigger(interval_seconds=interval):
             return min(limit, len(range(trigger.next_after(after), until + 1, interval)))
         case AtTrigger(instants=instants):
@@ -238,6 +264,8 @@ def dropped(trigger: Trigger, after: int, until: int) -> Iterator[Dropped]:
         case UnionTrigger(parts=parts):
             found = merge(*(_cron_dropped(part, after, until) for part in parts), key=_order)
             return (reading for reading in _each_once(found) if not _named(trigger, reading))
+        case WindowTrigger():
+            return dropped(trigger.trigger, *trigger.clip(after, until))
         case _:
             return iter(())
 

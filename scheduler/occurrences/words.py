@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from scheduler.occurrences.cron import CronExpression
 from scheduler.occurrences.days import ALL_DAYS, ALL_MONTHS, ALL_WEEKDAYS, Days, MonthDays, WeekDays
-from scheduler.occurrences.triggers import AtTrigger, CronTrigger, EveryTrigger, Trigger, UnionTrigger
+from scheduler.occurrences.triggers import AtTrigger, CronTrigger, EveryTrigger, Trigger, UnionTrigger, WindowTrigger
 
 TIMES_LISTED_MAX = 6  # more clock times than this are described by their pattern
 INSTANTS_LISTED_MAX = 3
@@ -45,6 +45,8 @@ def describe(subject: CronExpression | Trigger) -> str:
         case UnionTrigger(parts=parts):
             first, *others = dict.fromkeys(_cron(part.expression) for part in parts)
             return "; also ".join([first, *map(_uncapitalised, others)]) + f", {parts[0].zone.name}"
+        case WindowTrigger(trigger=inner):
+            return describe(inner) + _bounds(subject)
         case EveryTrigger(interval_seconds=interval, anchor=anchor):
             return f"Every {_duration(interval)}, counted from {_instant(anchor)}"
         case AtTrigger(instants=instants):
@@ -268,6 +270,11 @@ def _duration(seconds: int) -> str:
         if count:
             parts.append(_count(count, unit))
     return parts[0].removeprefix("1 ") if len(parts) == 1 else _and(parts)
+
+
+def _bounds(window: WindowTrigger) -> str:
+    start = "" if window.start is None else f", from {_instant(window.start)} on"
+    return start if window.end is None else f"{start}, ending before {_instant(window.end)}"
 
 
 def _at(instants: tuple[int, ...]) -> str:

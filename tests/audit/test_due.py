@@ -93,6 +93,13 @@ def test_an_instant_that_two_expressions_name_is_due_once():
     assert list(due(subject, HASH_KEY, noon - 1, noon + 7200)) == [noon, noon + 1800]
 
 
+def test_nothing_is_due_before_the_start_or_from_the_end_on():
+    noon = seconds("12:00")
+    bounded = definition("*/10 * * * *", start_at="2026-03-02T12:10:00Z", end_at="2026-03-02T12:30:00Z")
+    assert list(due(bounded, HASH_KEY, noon - 3600, noon + 3600)) == [noon + 600, noon + 1200]
+    assert list(due(bounded, HASH_KEY, noon + 600, noon + 1199)) == []
+
+
 def test_a_day_that_a_country_left_out_has_no_occurrences_but_what_is_shifted_out_of_it():
     """Samoa went from the 29th to the 31st of December 2011."""
     window = (seconds("2011-12-29T00:00"), seconds("2011-12-31T12:00"))

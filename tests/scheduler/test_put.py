@@ -128,6 +128,18 @@ WHERE = "/data/definition"
         ({"at": ["2023-12-31T23:58:59Z"]}, "/trigger/at/0", "in_the_past"),
         ({"at": ["2024-01-02T00:00:00Z", "2020-01-01T00:00:00Z"]}, "/trigger/at/1", "in_the_past"),
         ({"cron": "* * * * *", "anchor": "2024-01-01T00:00:00Z"}, "/trigger", "one_kind"),
+        (
+            {"cron": "* * * * *", "start_at": "2024-02-01T00:00:00Z", "end_at": "2024-02-01T00:00:00Z"},
+            "/trigger/end_at",
+            "range",
+        ),
+        (
+            {"cron": "0 9 * * *", "start_at": "2024-02-01T10:00:00Z", "end_at": "2024-02-02T09:00:00Z"},
+            "/trigger/end_at",
+            "never_fires",
+        ),
+        ({"at": ["2024-01-02T00:00:00Z"], "start_at": "2024-01-03T00:00:00Z"}, "/trigger/start_at", "never_fires"),
+        ({"cron": "* * * * *", "start_at": "2024-02-01"}, "/trigger/start_at", "instant"),
         ({"cron": ["* * * * *", "61 * * * *"]}, "/trigger/cron/1", "cron"),
         ({"rrule": "FREQ=DAILY"}, "/trigger/rrule", "not_supported"),
         ({"cron": "* * * * *", "every": "PT1M"}, "/trigger", "one_kind"),

@@ -106,5 +106,5 @@ def test_a_union_is_the_set_of_its_parts_wherever_the_window_is_cut(texts, timez
     pieces = list(pairwise(edges))
     assert [instant for piece in pieces for instant in between(trigger, *piece)] == expected
     assert sum(count_between(trigger, *piece, limit=10_000) for piece in pieces) == len(expected)
-    assert last_between(trigger, after, until) == expected[-1]
-    assert [trigger.next_after(instant) for instant in [after, *expected[:-1]]] == expected
+    assert last_between(trigger, after, until) == (expected[-1] if expected else None)
+    assert [trigger.next_after(instant) for instant in [after, *expected][: len(expected)]] == expected
