@@ -23,8 +23,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Two workers: tests that start processes fight for cores beyond that. One file's tests stay on one worker, as they share servers.
 IN_PARALLEL := -n 2 --dist loadfile
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-options --no-header --annotation-style line
-# They wait for what dies and what is elected, on a broker that others use too: `make faults` gives them the machine alone.
-APART := --ignore=tests/faults/test_crash_points.py --ignore=tests/faults/test_topics.py
 ARGS ?=
 ONLY ?=
 
@@ -58,7 +56,7 @@ check: lint ## Format, lint, types, imports and the fast tests: under a minute, 
 
 .PHONY: test
 test: lint verify ## Everything: all that check does, and the whole test tree with acceptance and kill tests
-	@$(BIN)/pytest $(IN_PARALLEL) $(APART) $(ARGS)
+	@$(BIN)/pytest $(IN_PARALLEL) $(ARGS)
 
 .PHONY: lint
 lint: $(DEV_STAMP)
@@ -117,7 +115,7 @@ fuzz: $(DEV_STAMP) ## Read hostile input at every border: no crash, no hang, no 
 TIMES ?= 1000
 
 .PHONY: faults
-faults: $(DEV_STAMP) ## Single faults on real brokers: deaths at every point, disks, topics, each of three brokers killed in turn
+faults: $(DEV_STAMP) ## Single faults on real brokers: those of the whole test run, and each of three brokers killed in turn
 	@$(BIN)/pytest tests/faults tests/faults/three_brokers.py $(ARGS)
 
 .PHONY: torn

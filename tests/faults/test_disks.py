@@ -116,4 +116,5 @@ def fill(file: Path) -> None:
 def test_after_all_this_the_stores_are_what_the_log_says(line: Line, node: Mortal, role: str) -> None:
     node.ask_to_stop()
     assert node.wait(SOON) == 0, node.text[-3000:]
+    assert line.wrong() == {}
     assert line.rows_stored(role) == line.rows_logged(role)
