@@ -235,6 +235,19 @@ def test_a_cancel_of_a_run_that_never_was_is_refused(run_id):
     assert (shell.answer().status, shell.answer().body["reason"]) == (404, "not_found")
 
 
+def test_a_cancel_of_an_instant_between_two_finished_runs_is_refused():
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put(body=definition("*/2 * * * *"))
+    for minute in (2, 4, 6):
+        shell.until(f"2024-01-01T10:0{minute}:00")
+        shell.finish(shell.last_run())
+    told = {}
+    for minute in range(2, 7):
+        shell.send("RunCancel", run_id=f"s.20240101T100{minute}00Z")
+        told[minute] = shell.answer().status
+    assert told == {2: 200, 3: 404, 4: 200, 5: 404, 6: 200}
+
+
 def test_a_run_of_long_ago_is_finished():
     shell = Shell("2024-01-01T10:00:10")
     shell.put(body=definition("0 0 1 * *"))
