@@ -36,9 +36,9 @@ class SharedProjector(GroupService):
 
     @property
     def problem(self) -> str | None:
-        """What our projector is up against."""
+        """What our projector is up against, or what we are that have none."""
         projector = self._projector
-        return None if projector is None else projector.problem
+        return super().problem if projector is None else projector.problem
 
     def works(self) -> bool:
         """See `GroupService.works`. A database that is away is a problem of its own, which `/readyz` names."""

@@ -18,7 +18,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
 from runtime.continuity import Halted
-from runtime.lifecycle import SYSTEM, Threaded, ThreadService
+from runtime.lifecycle import SYSTEM, Threaded, ThreadService, persevere
 from runtime.log import Fenced, LogError
 from runtime.store import StoreCorrupt, StoreError
 from runtime.telemetry import Event, Metric, Telemetry
@@ -196,7 +196,8 @@ class PartitionService(Threaded):
 class GroupService(Threaded):
     """Takes part in a group in a thread of its own. A subclass is the group's `Owner` and says when its share works.
 
-    Ready once the group has answered and what it gave us works.
+    Ready once the group has answered and what it gave us works. A log that is away is waited for, with nothing of ours;
+    a name that another process has ends us: to ask for it again would take it from the other, which would do the same.
     """
 
     def __init__(
@@ -204,9 +205,15 @@ class GroupService(Threaded):
         poll_seconds: float = POLL_SECONDS,
     ) -> None:  # fmt: skip
         self._group, self._topic, self._log, self._member = group, topic, log, member
-        self._poll_seconds = poll_seconds
+        self._poll_seconds, self._seconds = poll_seconds, threads.seconds
         self._telemetry = telemetry
+        self._waits_for = ""
         self._thread = ThreadService(group, self._run, failed=self._failed, threads=threads)
+
+    @property
+    def problem(self) -> str | None:
+        """Why we take no part in the group, where that may be over by itself."""
+        return self._waits_for or None
 
     @abstractmethod
     def works(self) -> bool:
@@ -225,12 +232,25 @@ class GroupService(Threaded):
         """See `Owner.lost`."""
 
     def _run(self, running: Running) -> None:
+        persevere(
+            running, lambda: self._take_part(running), against=LogError, told=self._wait, seconds=self._seconds
+        )  # fmt: skip
+
+    def _wait(self, error: Exception) -> None:
+        if isinstance(error, Fenced):
+            raise error
+        self._waits_for = str(error)
+        self._telemetry.warning(Event.ROLE_WAITS, role=self._group, reason=str(error))
+
+    def _take_part(self, running: Running) -> None:
         member = self._log.join(self._group, self._topic, name=self._member, owner=self)
         try:
             while not running.stopping.is_set():
                 member.poll(self._poll_seconds)
-                if member.joined and self.works():
-                    running.ready()
+                if member.joined:
+                    self._waits_for = ""
+                    if self.works():
+                        running.ready()
         finally:
             member.close()
 

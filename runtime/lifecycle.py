@@ -241,20 +241,21 @@ PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 10.0  # what is back is noticed with
 
 
 def persevere(
-    running: Running, work: Callable[[], None], *, against: type[Exception], told: Callable[[Exception], None]
-) -> None:
+    running: Running, work: Callable[[], None], *, against: type[Exception], told: Callable[[Exception], None],
+    seconds: Callable[[], float] = time.monotonic,
+) -> None:  # fmt: skip
     """Do `work` until it returns, again after each error of the kind `against`, with a pause that grows while it fails.
 
     Returns early when the service is stopping; `told` hears of each error.
     """
     pause = PAUSE_SECONDS_MIN
     while not running.stopping.is_set():
-        began = time.monotonic()
+        began = seconds()
         try:
             work()
         except against as error:
             told(error)
-            pause = PAUSE_SECONDS_MIN if time.monotonic() - began > PAUSE_SECONDS_MAX else pause
+            pause = PAUSE_SECONDS_MIN if seconds() - began > PAUSE_SECONDS_MAX else pause
             running.stopping.wait(pause)
             pause = min(pause * 2, PAUSE_SECONDS_MAX)
         else:

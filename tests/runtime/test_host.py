@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from runtime.log import Log
+    from runtime.log import Log, Owner
+    from runtime.logs.alone import OnlyMember
     from runtime.logs.producing import BufferingProducer
     from runtime.store import Store
 
@@ -64,7 +66,7 @@ def service(
     )
 
 
-def role(log: EmbeddedLog) -> RoleService:
+def role(log: Log) -> RoleService:
     """The only member of its group."""
     lead = topics.SCHEDULE_CHANGES
     return RoleService(
@@ -293,6 +295,50 @@ def test_a_role_alone_in_its_group_runs_all_partitions(log: EmbeddedLog) -> None
     assert first.stopped(0)
     assert alone.partitions() == ()
     assert alone.failure is None
+
+
+class Closed(SimulatedLog):
+    """A log in whose groups nobody can take part until it is opened."""
+
+    def __init__(self, why: LogError) -> None:
+        super().__init__(7, ManualClock(NOON))
+        self.create({spec: LAYOUT.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
+        self.opened, self._why = threading.Event(), why
+
+    def join(self, group: str, topic: str, *, name: str, owner: Owner) -> OnlyMember:
+        if not self.opened.is_set():
+            raise self._why
+        return super().join(group, topic, name=name, owner=owner)
+
+
+def test_a_role_whose_log_is_away_waits_with_nothing_in_its_hands_and_says_so() -> None:
+    """It takes part as soon as the log is back, and has no problem any more."""
+    log = Closed(LogError("no broker answers"))
+    patient = role(log)
+    patient.start()
+    eventually(lambda: patient.problem == "no broker answers", within=SOON, what="it says so")
+    assert not patient.ready(0)
+    assert patient.partitions() == ()
+    log.opened.set()
+    assert patient.ready(SOON)
+    assert patient.problem is None
+    assert patient.stop(SOON)
+    assert patient.failure is None
+
+
+def test_a_role_that_waits_for_its_log_can_be_stopped_at_once() -> None:
+    patient = role(Closed(LogError("no broker answers")))
+    patient.start()
+    eventually(lambda: patient.problem is not None, within=SOON, what="it says so")
+    assert patient.stop(SOON)
+
+
+def test_a_role_whose_name_another_process_has_ends() -> None:
+    """To ask for it again would take it from the other, which would do the same."""
+    second = role(Closed(Fenced("another process has this name")))
+    second.start()
+    assert second.stopped(SOON)
+    assert str(second.failure) == "another process has this name"
 
 
 @pytest.mark.parametrize("end", [RoleService.revoked, RoleService.lost])
