@@ -69,7 +69,8 @@ def schedule(
     document = definitions.normal_form(model)
     if model.trigger.every is not None and model.trigger.anchor is None:
         document["trigger"]["anchor"] = text(from_seconds(anchor))
-    warnings = bounds.warnings((*unknown, *_warnings(model, now)))
+    nothing_left = _nothing_left(compiled, seconds(now))
+    warnings = bounds.warnings((*unknown, *_warnings(model, now), *nothing_left))
     return Checked(schedule=model, definition=document, plan=compiled, warnings=warnings)
 
 
@@ -108,6 +109,8 @@ def _trigger(
     elif trigger.at is not None:
         yield from _at(trigger.at, max(grace, SECOND), now, pointer)
     yield from _window(trigger, pointer)
+    for index, text_ in enumerate(() if trigger.exclude is None else trigger.exclude.cron):
+        yield from _excluded(trigger, text_, hash_key, f"{pointer}/exclude/cron/{index}")
 
 
 def _window(trigger: definitions.Trigger, pointer: str) -> Iterator[Fault]:
@@ -137,13 +140,24 @@ def _cron(trigger: definitions.Trigger, expression: str, hash_key: str, now: dat
     try:
         compiled = plan.cron_of(trigger, expression, hash_key)
     except occurrences.CronError as error:
-        message = error.problem if error.field == "expression" else f"{error.field}: {error.problem}"
-        yield Fault(pointer=where, code="cron", message=message, remedy=error.remedy)
+        yield _unreadable(error, where)
     except occurrences.ZoneError:
         return  # said already
     else:
         if compiled.next_after(seconds(now)) is None:
             yield Fault(pointer=where, code="never_fires", message="it never fires again", remedy="name a day to come")
+
+
+def _excluded(trigger: definitions.Trigger, expression: str, hash_key: str, where: str) -> Iterator[Fault]:
+    try:
+        plan.excluded_cron(trigger, expression, hash_key)
+    except occurrences.CronError as error:
+        yield _unreadable(error, where)
+
+
+def _unreadable(error: occurrences.CronError, where: str) -> Fault:
+    message = error.problem if error.field == "expression" else f"{error.field}: {error.problem}"
+    return Fault(pointer=where, code="cron", message=message, remedy=error.remedy)
 
 
 def _at(instants: tuple[datetime, ...], grace: timedelta, now: datetime, pointer: str) -> Iterator[Fault]:
@@ -168,6 +182,11 @@ def _at(instants: tuple[datetime, ...], grace: timedelta, now: datetime, pointer
 def _payload(model: definitions.Job | str, pointer: str) -> Iterator[Fault]:
     if isinstance(model, definitions.Job):
         yield from templates.faults(model.payload, pointer)
+
+
+def _nothing_left(compiled: Plan, now: int) -> Iterator[str]:
+    if compiled.exclusions is not None and compiled.next_after(now) is None and compiled.trigger.next_after(now):
+        yield "/trigger/exclude: takes out everything that is due in the years to come"
 
 
 def _warnings(model: definitions.Schedule, now: datetime) -> Iterator[str]:

@@ -106,9 +106,9 @@ def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
             instant_ms, step = until_ms, waiting.expire
         if dropped_ms is not None and dropped_ms < instant_ms:
             instant_ms, step = dropped_ms, waiting.drop
-    due, reading = timeline.upcoming(state)
-    if due is not None and due.nominal * SECOND_MS < instant_ms:
-        instant_ms, step = due.nominal * SECOND_MS, _occurrence
+    due, reading, at_ms, _ = timeline.upcoming(state)
+    if due is not None and at_ms < instant_ms:
+        instant_ms, step = at_ms, _occurrence
     if reading is not None and reading * SECOND_MS < instant_ms:
         instant_ms, step = reading * SECOND_MS, _dropped
     return instant_ms, step
@@ -133,7 +133,7 @@ def _settled(state: ScheduleState, run_id: str, outcome: Outcome, at_ms: int, no
 
 def _dropped(state: ScheduleState, context: Context) -> Facts:
     """Readings that a policy left out, said when the clock jumps over them."""
-    due, at = timeline.upcoming(state)
+    due, at, _, _ = timeline.upcoming(state)
     assert due is not None, "a reading is left out on the way to the next occurrence"
     assert at is not None, "one is left out"
     readings = skipping.dropped(state, context, due.phase, state.decided_until, at)
@@ -158,6 +158,9 @@ def _occurrence(state: ScheduleState, context: Context) -> Facts:
 
 def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts:
     """The one decision on the first occurrence that is due, or on a range that begins with it."""
+    taken = timeline.upcoming(state).taken
+    if taken is not None:
+        return (skipping.excluded(state, context, due, taken),)
     if due.phase.paused:
         until = seconds(context.horizon) if due.ends is None else min(seconds(context.horizon), due.ends)
         return (skipping.stretch(state, context, due.nominal, until, due.phase.version, SkipReason.PAUSED),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -70,6 +70,29 @@ class Plan:
     recipe: JobRecipe | None
     drops: bool
     exclusive: bool
+    exclusions: occurrences.Exclusions | None = None
+
+    def next_after(self, after: int) -> int | None:
+        """The first occurrence after an instant that may have a run."""
+        if self.exclusions is None:
+            return self.trigger.next_after(after)
+        return self.exclusions.next_left(self.trigger, after)
+
+    def between(self, after: int, until: int) -> Iterator[int]:
+        """The occurrences in (after, until] that may have runs."""
+        return occurrences.between(self.trigger, after, until) if self.exclusions is None else self._left(after, until)
+
+    def _left(self, after: int, until: int) -> Iterator[int]:
+        due = self.next_after(after)
+        while due is not None and due <= until:
+            yield due
+            due = self.next_after(due)
+
+    def count(self, after: int, until: int, limit: int) -> int:
+        """How many occurrences in (after, until] may have runs, at most `limit`."""
+        if self.exclusions is None:
+            return occurrences.count_between(self.trigger, after, until, limit)
+        return self.exclusions.count_left(self.trigger, after, until, limit)
 
 
 @lru_cache(maxsize=PLANS_MAX)
@@ -99,6 +122,7 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         recipe=None if inline is None else recipe(inline),
         drops=_drops(trigger),
         exclusive=schedule.overlap.policy != "allow_all",
+        exclusions=exclusions_of(schedule.trigger, hash_key),
     )
 
 
@@ -133,6 +157,22 @@ def cron_of(trigger: definitions.Trigger, text: str, hash_key: str) -> occurrenc
     expression = occurrences.parse(text, dialect=trigger.dialect, day_rule=trigger.day_rule, hash_key=hash_key)
     zone = occurrences.zone(trigger.timezone)
     return occurrences.CronTrigger(expression, zone, trigger.gap_policy, trigger.fold_policy)
+
+
+def exclusions_of(trigger: definitions.Trigger, hash_key: str) -> occurrences.Exclusions | None:
+    """What a trigger's words take out again; None when they take out nothing."""
+    given = trigger.exclude
+    if given is None or not (given.dates or given.cron):
+        return None
+    dates = (occurrences.Exclusion.of_dates(given.dates),) if given.dates else ()
+    crons = (excluded_cron(trigger, text, hash_key) for text in dict.fromkeys(given.cron))
+    return occurrences.Exclusions(occurrences.zone(trigger.timezone), (*dates, *crons))
+
+
+def excluded_cron(trigger: definitions.Trigger, text: str, hash_key: str) -> occurrences.Exclusion:
+    """One expression that takes out."""
+    expression = occurrences.parse(text, dialect=trigger.dialect, day_rule=trigger.day_rule, hash_key=hash_key)
+    return occurrences.Exclusion.of_cron(expression)
 
 
 def recipe(job: definitions.Job, *, name: str | None = None, version: int | None = None) -> JobRecipe:

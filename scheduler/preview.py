@@ -49,7 +49,7 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict, accepted=accepted)
     plan = checked.plan
     first, last = seconds(from_) - (from_.microsecond == 0), min(seconds(to) - (to.microsecond == 0), LAST_INSTANT)
-    due = islice(occurrences.between(plan.trigger, first, last), limit)
+    due = islice(plan.between(first, last), limit)
     return {
         "words": words.sentence(plan),
         "warnings": list(checked.warnings),

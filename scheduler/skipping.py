@@ -11,9 +11,11 @@ from scheduler.context import Context
 from scheduler.instants import DAY_SECONDS, from_seconds
 from scheduler.plan import Plan
 from scheduler.state import Phase, ScheduleState
+from scheduler.timeline import Due
 from schemas.facts import NominalRange, OccurrenceSkipped, SkipReason
 
 RANGE_SECONDS_MAX = DAY_SECONDS  # contract: up to a day a record
+DETAIL_CHARACTERS_MAX = 400  # a few expressions at their longest
 DROPPED_MAX = 60  # readings of one gap that are named one by one: a gap of an hour, each minute
 
 
@@ -57,6 +59,18 @@ def stretch(
     # The range ends right behind its last occurrence, so that it says where the next decision begins.
     span = NominalRange(from_=from_seconds(first), to=from_seconds(last + 1), count=others + 1)
     return _with_range(fact, span)
+
+
+def excluded(state: ScheduleState, context: Context, due: Due, taken: occurrences.Taken) -> OccurrenceSkipped:
+    """Neighbouring occurrences that rules take out, and which rules do."""
+    detail = f"by {', '.join(taken.rules)}"
+    if len(detail) > DETAIL_CHARACTERS_MAX:
+        detail = f"by {taken.rules[0]} and {len(taken.rules) - 1} more"
+    fact = one(state, context, due.nominal, due.phase.version, SkipReason.EXCLUDED, detail=detail)
+    if taken.count == 1:
+        return fact
+    first, behind = from_seconds(due.nominal), from_seconds(taken.last + 1)
+    return _with_range(fact, NominalRange(from_=first, to=behind, count=taken.count))
 
 
 def dropped(

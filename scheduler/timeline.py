@@ -30,18 +30,24 @@ class Stretch(NamedTuple):
 
 
 class Next(NamedTuple):
-    """The first occurrence that is not decided, and when the clock jumps over a reading left out before it."""
+    """The first occurrence that is not decided, and when the clock jumps over a reading left out before it.
+
+    It is decided at `at_ms`. One that is `taken` out is decided together with its neighbours, when the last of them is
+    due: a record a day and not one a second.
+    """
 
     due: Due | None
     dropped_at: int | None
+    at_ms: int = 0
+    taken: occurrences.Taken | None = None
 
 
 def next_event_ms(state: ScheduleState) -> int | None:
     """The instant of what is next."""
-    due, dropped_at = upcoming(state)
+    due, dropped_at, at_ms, _ = upcoming(state)
     if due is None:
         return None
-    return (due.nominal if dropped_at is None else dropped_at) * SECOND_MS
+    return at_ms if dropped_at is None else dropped_at * SECOND_MS
 
 
 def upcoming(state: ScheduleState) -> Next:
@@ -49,9 +55,22 @@ def upcoming(state: ScheduleState) -> Next:
     noted: Next | None = state.due
     if noted is None:
         due = first_after(state, state.decided_until)
-        noted = Next(due, None if due is None else _first_dropped(state, due))
+        noted = Next(None, None) if due is None else _following(state, due)
         object.__setattr__(state, "due", noted)  # a note of what follows from the rest; the value does not change
     return noted
+
+
+def _following(state: ScheduleState, due: Due) -> Next:
+    taken = None if due.phase.paused else _taken(state.plans[due.phase.version], due)
+    at_ms = (due.nominal if taken is None else taken.last) * SECOND_MS
+    return Next(due, _first_dropped(state, due), at_ms, taken)
+
+
+def _taken(plan: Plan, due: Due) -> occurrences.Taken | None:
+    rules = plan.exclusions
+    if rules is None or rules.naming(due.nominal) is None:
+        return None
+    return rules.taken(plan.trigger, due.nominal, LAST_INSTANT if due.ends is None else due.ends)
 
 
 def _first_dropped(state: ScheduleState, due: Due) -> int | None:
@@ -81,7 +100,7 @@ def count(state: ScheduleState, after: int, until: int, limit: int) -> int:
     """How many occurrences in (after, until] may have runs, at most `limit`."""
     total = 0
     for plan, begins, ends in _stretches(state, after, until):
-        total += occurrences.count_between(plan.trigger, begins, ends, limit - total)
+        total += plan.count(begins, ends, limit - total)
         if total >= limit:
             break
     return total

@@ -12,20 +12,29 @@ from scheduler.plan import Plan
 from scheduler.state import ScheduleState
 
 NEXT_SHOWN = 3
+EXCLUSIONS_SHOWN_MAX = 3
 
 
 def sentence(plan: Plan) -> str:
     """When the schedule is due, in words."""
-    return occurrences.describe(plan.trigger)
+    words = occurrences.describe(plan.trigger)
+    return words if plan.exclusions is None else f"{words}, except {_excluded(plan.exclusions)}"
+
+
+def _excluded(exclusions: occurrences.Exclusions) -> str:
+    rules = [each.rule for each in exclusions.rules]
+    shown = rules[:EXCLUSIONS_SHOWN_MAX]
+    more = [f"{len(rules) - len(shown)} more rules"] if len(rules) > len(shown) else []
+    return " and ".join([*shown, *more])
 
 
 def following(plan: Plan, after: int, count: int = NEXT_SHOWN) -> tuple[datetime, ...]:
     """The next occurrences after an instant."""
     found: list[datetime] = []
-    nominal = plan.trigger.next_after(after)
+    nominal = plan.next_after(after)
     while nominal is not None and nominal < timeline.LAST_INSTANT and len(found) < count:
         found.append(from_seconds(nominal))
-        nominal = plan.trigger.next_after(nominal)
+        nominal = plan.next_after(nominal)
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ A definition normalises to JSON that says every default, so that a later change 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -113,6 +113,18 @@ def _instant(value: Any) -> datetime:
     return value.astimezone(UTC)
 
 
+def _date(value: Any) -> date:
+    """A day of the calendar. YAML reads one as a date, JSON has it as text."""
+    if isinstance(value, str) and len(value) == len("2026-12-31"):
+        try:
+            return date.fromisoformat(value)
+        except ValueError as error:
+            raise Misfit("date", f"{value!r} is not a date: {error}", "write 2026-12-31") from error
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise Misfit("date", f"must be a date, not {values.word_for(value)}", "write 2026-12-31")
+    return value
+
+
 Name = Annotated[
     str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{identity.NAME.pattern[:-2]}$"})
 ]
@@ -125,6 +137,7 @@ Duration = Annotated[
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
 LongerDuration = Annotated[Duration, AfterValidator(_at_least_a_second)]
 Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]
+Day = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
 # Not over 2^53: beyond it JSON readers of other languages round, and a database's integer ends soon after.
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**53)]
 Text = Annotated[str, Field(max_length=256)]
@@ -211,6 +224,16 @@ Crons = Annotated[
 ]
 
 
+class Exclude(Model):
+    """What is taken out again: whole local days, and what expressions name on the clocks of the trigger's zone."""
+
+    calendars: Later = None
+    cron: Annotated[
+        tuple[Cron, ...], Field(max_length=limits.CRON_EXPRESSIONS_MAX), _at_most(limits.CRON_EXPRESSIONS_MAX)
+    ] = ()
+    dates: Annotated[tuple[Day, ...], Field(max_length=limits.AT_INSTANTS_MAX), _at_most(limits.AT_INSTANTS_MAX)] = ()
+
+
 class Trigger(Model):
     """When. Exactly one of cron, every, at, rrule."""
 
@@ -242,7 +265,7 @@ class Trigger(Model):
     start_at: Instant | None = None
     end_at: Instant | None = None
     max_runs: Later = None
-    exclude: Later = None
+    exclude: Exclude | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Trigger:
@@ -364,6 +387,7 @@ def _below(cls: type[Model], key: str, value: Any) -> type[Model] | None:
 
 _BELOW: Mapping[tuple[type[Model], str], type[Model]] = {
     (Schedule, "trigger"): Trigger,
+    (Trigger, "exclude"): Exclude,
     (Schedule, "catch_up"): CatchUp,
     (Schedule, "overlap"): Overlap,
     (Schedule, "job"): Job,
@@ -398,7 +422,7 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Trigger, "from_", _given, "leave it out"),
     (Trigger, "jitter", _given, "leave it out"),
     (Trigger, "max_runs", _given, "leave it out"),
-    (Trigger, "exclude", _given, "leave it out"),
+    (Exclude, "calendars", _given, "write their dates"),
     (CatchUp, "rate", _given, "leave it out"),
     (
         Overlap,

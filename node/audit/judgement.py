@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 
 from node.audit.due import due
 from node.audit.evidence import Decision, Evidence, Name, Story, Version
+from node.audit.exclusion import excluded
 from node.audit.expression import NotUnderstood
 from node.audit.report import OFFENDERS_MAX, Offender, Report
+
+EXCLUDED = "excluded"
+EXCLUDED_TOGETHER_SECONDS = 86_400  # neighbours are skipped in one record, when the last of them is due
 
 
 def judge(evidence: Evidence, *, offenders_max: int = OFFENDERS_MAX) -> Report:
@@ -43,21 +47,23 @@ class _Case:
         self._skipped = _by_nominal(story.skipped)
         self._ranges = _Ranges(story.skipped_ranges)
         self._matched = 0
+        self._is_out: Callable[[int], bool] = excluded({"trigger": {}}, "")
 
     def judge(self, after: int, until: int) -> None:
         for version in sorted(self._story.versions, key=lambda version: version.number):
             begins = max(after, _floor(version.effective_from))
             ends = until if version.effective_to is None else min(until, _floor(version.effective_to))
             try:
+                self._is_out = excluded(version.definition, "/".join(self._name))
                 for nominal in due(version.definition, "/".join(self._name), begins, ends):
-                    self._occurrence(nominal, version)
+                    self._occurrence(nominal, version, until)
             except (NotUnderstood, KeyError) as error:
                 self._accuse("not_audited", f"version {version.number}", str(error))
         self._decided_without_being_due(after, until)
         self._backfilled(after, until)
         self._report.not_due.update(self._story.not_due)
 
-    def _occurrence(self, nominal: int, version: Version) -> None:
+    def _occurrence(self, nominal: int, version: Version, until: int) -> None:
         self._report.due += 1
         runs, skips = self._created.pop(nominal, ()), self._skipped.pop(nominal, ())
         ranges = self._ranges.covering(nominal)
@@ -68,11 +74,18 @@ class _Case:
             self._report.skipped[decisions[0].reason] += 1
         elif nominal in self._story.deferred:
             self._report.pending[self._story.deferred[nominal]] += 1
+        elif until - nominal < EXCLUDED_TOGETHER_SECONDS and self._is_out(nominal):
+            self._report.pending[EXCLUDED] += 1
         else:
             self._accuse("missing", _text(nominal), f"due by version {version.number}")
         if len(decisions) > 1:
             self._accuse("duplicated", _text(nominal), ", ".join(map(_in_words, decisions)))
         for decision in decisions:
+            if (decision.run_id or decision.reason == EXCLUDED) and self._is_out(nominal) != (
+                decision.reason == EXCLUDED
+            ):
+                detail = f"{_in_words(decision)}, which is {'not ' * (decision.reason == EXCLUDED)}excluded"
+                self._accuse("unexpected", _text(nominal), detail)
             if decision.version != version.number:
                 detail = f"{_in_words(decision)} by version {decision.version}, due by version {version.number}"
                 self._accuse("unexpected", _text(nominal), detail)

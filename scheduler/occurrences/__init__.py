@@ -29,11 +29,13 @@ fire, that could be meant two ways, or that hides something (other scripts' digi
     cron, fields, days    an expression: text, fields, which days of a month
     readings              the readings that it names: tables and the inner loop
     tzif, zones           the pinned time zone database, and nothing of the machine's own
+    exclusions            what is taken out again, and by which rule
     triggers, words       what is due, and how to say it
 """
 
 from scheduler.occurrences.cron import CronExpression, parse
 from scheduler.occurrences.errors import CronError, Refused, ZoneError
+from scheduler.occurrences.exclusions import Exclusion, Exclusions, Taken
 from scheduler.occurrences.triggers import (
     AtTrigger,
     CronTrigger,
@@ -58,7 +60,10 @@ __all__ = [
     "CronTrigger",
     "Dropped",
     "EveryTrigger",
+    "Exclusion",
+    "Exclusions",
     "Refused",
+    "Taken",
     "Trigger",
     "UnionTrigger",
     "WindowTrigger",

@@ -157,6 +157,10 @@ class Readings:
             return named * DAY + self._first
         return day * DAY + self._clock.at_or_after(second)
 
+    def holds(self, reading: int) -> bool:
+        """Say whether a reading is named."""
+        return self.at_or_after(reading) == reading
+
     def instants(self, opens: int, closes: int, offset: int) -> Iterator[int]:
         """Yield `reading - offset` for the named readings in [opens, closes): the inner loop of every walk."""
         hours, marks, _ = self._clock

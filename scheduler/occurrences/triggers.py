@@ -242,6 +242,23 @@ def count_between(trigger: Trigger, after: int, until: int, limit: int) -> int:
             return sum(1 for _ in islice(_step_by_step(trigger, after, until), limit))
 
 
+def bits(trigger: Trigger, after: int, until: int) -> int:
+    """Return the due instants in (after, until] as a set: bit n is the instant `after + 1 + n`. At most a day or so."""
+    match trigger:
+        case CronTrigger():
+            return _cron_bits(trigger, after, until)
+        case UnionTrigger(parts=parts):
+            return reduce(or_, (_cron_bits(part, after, until) for part in parts))
+        case WindowTrigger():
+            opens, closes = trigger.clip(after, until)
+            return bits(trigger.trigger, opens, closes) << (opens - after)
+        case _:
+            flags = bytearray(b"0") * max(1, until - after)
+            for due in between(trigger, after, until):
+                flags[after - due] = ord("1")  # from the end: the first instant is the lowest bit
+            return int(flags, 2)
+
+
 def last_between(trigger: Trigger, after: int, until: int) -> int | None:
     """Return the latest due instant in (after, until]: strides back from the end, then halves what is left."""
     latest, high, stride = None, until, 1  # nothing is due in (high, until]
@@ -350,7 +367,7 @@ def _union_count(parts: tuple[CronTrigger, ...], after: int, until: int, limit: 
     total, after, until = 0, max(after, FIRST_INSTANT), min(until, LAST_INSTANT)
     for begins in range(after, until, DAY):
         ends = min(begins + DAY, until)
-        total += reduce(or_, (_cron_bits(part, begins, ends) for part in parts)).bit_count()
+        total += bits(UnionTrigger(parts), begins, ends).bit_count()
         if total >= limit:
             return limit
     return total

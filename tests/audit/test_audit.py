@@ -49,6 +49,41 @@ def test_what_comes_after_the_mark_is_not_due_yet(world):
     assert (report(world).due, report(world).created) == (3, 3)
 
 
+@pytest.fixture
+def world_of_exclusions() -> World:
+    """Every minute from noon on, without 12:02 and 12:03; all up to 12:04:30 is decided."""
+    world = World()
+    world.version(cron="* * * * *", exclude={"cron": ["2-3 * * * *"]})
+    world.created("12:01", "12:04")
+    world.decided(at("12:04:30"))
+    return world
+
+
+def test_excluded_neighbours_are_pending_for_a_day_until_they_are_skipped_together(world_of_exclusions):
+    world = world_of_exclusions
+    assert (report(world).clean, report(world).pending) == (True, {"excluded": 2})
+    world.skipped("12:02", SkipReason.EXCLUDED, until="12:04", count=2)
+    assert (report(world).clean, report(world).pending, report(world).skipped) == (True, {}, {"excluded": 2})
+
+
+def test_excluded_occurrences_without_a_record_are_missing_after_a_day(world_of_exclusions):
+    world_of_exclusions.version(end=at("12:04:30"), cron="* * * * *", exclude={"cron": ["2-3 * * * *"]})
+    world_of_exclusions.decided(at("2026-03-03T12:02:30"))
+    assert found(world_of_exclusions) == [("missing", "2026-03-02T12:02:00Z", "due by version 1")]
+
+
+def test_a_run_of_an_excluded_occurrence_and_an_exclusion_that_no_rule_knows_are_accused(world_of_exclusions):
+    world = world_of_exclusions
+    world.created("12:02")
+    world.skipped("12:03", SkipReason.EXCLUDED)
+    world.decided(at("12:05"))
+    world.skipped("12:05", SkipReason.EXCLUDED)
+    assert found(world) == [
+        ("unexpected", "2026-03-02T12:02:00Z", "run tick.20260302T120200Z, which is excluded"),
+        ("unexpected", "2026-03-02T12:05:00Z", "skipped excluded, which is not excluded"),
+    ]
+
+
 def test_an_occurrence_at_the_mark_itself_is_due(world):
     world.decided(at("12:04"))
     assert found(world) == [("missing", "2026-03-02T12:04:00Z", "due by version 1")]

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from node.audit.due import due
+from node.audit.exclusion import excluded
 from node.audit.expression import NotUnderstood
 from scheduler import occurrences
 from tests.audit.world import at
@@ -129,3 +130,14 @@ def test_instants_of_a_list_are_due_once_each():
 def test_what_is_not_understood_is_said(text):
     with pytest.raises((NotUnderstood, ValueError)):
         list(due(definition(text), HASH_KEY, 0, 86_400))
+
+
+def test_dates_are_taken_out_by_the_local_day_and_expressions_without_seconds_by_the_minute():
+    subject = definition("* * * * * *", "America/New_York", exclude={"dates": ["2026-03-02"], "cron": ["30 9 * * *"]})
+    is_out = excluded(subject, HASH_KEY)
+    assert [is_out(seconds(f"2026-03-{text}")) for text in ("02T04:59", "02T05:00", "03T04:59", "03T05:00")] == [
+        False, True, True, False,
+    ]  # fmt: skip
+    half_past = seconds("2026-03-03T14:30")
+    assert [is_out(half_past + late) for late in (-1, 0, 59, 60)] == [False, True, True, False]
+    assert not excluded(definition("* * * * *"), HASH_KEY)(half_past)

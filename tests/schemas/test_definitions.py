@@ -179,6 +179,18 @@ def test_several_expressions_are_one_trigger_and_their_number_is_bounded():
     assert list(faults(trigger(cron=["* * * * *", ""]))) == [("/trigger/cron/1", "empty")]
 
 
+def test_a_day_is_a_date_as_json_or_as_yaml_writes_it():
+    read, _ = definitions.read_schedule(
+        trigger(cron="* * * * *", exclude={"dates": ["2026-12-31", date(2027, 1, 1)], "cron": ["* 1 * * *"]}),
+        strict=True,
+    )
+    assert definitions.normal_form(read)["trigger"]["exclude"] == {
+        "dates": ["2026-12-31", "2027-01-01"],
+        "cron": ["* 1 * * *"],
+    }
+    assert faults(trigger(cron="* * * * *", exclude={"date": ["2026-12-31"]}))["/trigger/exclude/date", "unknown_field"]
+
+
 def test_a_duration_has_a_unit_and_is_neither_zero_nor_beyond_the_calendar():
     assert faults(job(timeout=30))["/job/timeout", "duration"] == (
         "30 has no unit",
@@ -210,7 +222,7 @@ def test_numbers_and_truths_are_not_guessed_from_other_things():
 
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
-        "trigger": {"cron": "0 2 * * *", "jitter": "PT30S", "from": "finish"},
+        "trigger": {"cron": "0 2 * * *", "jitter": "PT30S", "from": "finish", "exclude": {"calendars": ["uk"]}},
         "after": [{"schedule": "import"}],
         "overlap": {"policy": "buffer_all"},
         "job": {"target": {"type": "http", "url": "https://x", "method": "POST"}, "concurrency": {"key": "db"}},
@@ -219,6 +231,7 @@ def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     assert {pointer for pointer, _ in refused} == {
         "/trigger/jitter",
         "/trigger/from",
+        "/trigger/exclude/calendars",
         "/after",
         "/overlap/policy",
         "/job/target",
