@@ -210,12 +210,13 @@ class Processor:
 
     def _step(self, timeout: float) -> bool:
         reader = self._opened_reader()
-        wait = 0.0 if self._backlog else self._seconds_to_work(timeout)
-        records = self._read(reader, self._limits.records, wait)
+        records = self._read(reader, self._limits.records, 0.0 if self._backlog else self._seconds_to_work(timeout))
         if timeout and self._is_busy():
             records += self._company(reader, records)
         began = self._clock.since_boot()
         self._mark, notices = self._watch.look(self._mark, began)
+        if any(isinstance(notice, ClockReleased) for notice in notices):
+            self._workspace.forget_states()  # Whoever measures silence has heard nothing that counts: as a new owner.
         self._note_what_was_read(reader)
         self._workspace.walk.step(began)
         batch = self._new_batch()
@@ -435,8 +436,7 @@ class Processor:
         """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
         continuity.check_topics(self._log, self._incarnations, self._partitions)
         producer = self._opened_producer()
-        began = self._clock.since_boot()
-        changelog = self._partition.changelog
+        began, changelog = self._clock.since_boot(), self._partition.changelog
         rows = self._workspace.stage()
         listed = continuity.listed(positions, self._incarnations)
         parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []

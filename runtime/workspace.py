@@ -254,6 +254,11 @@ class Workspace:
             if floor is None or entry < floor:
                 self._floors[kind] = entry
 
+    def forget_states(self) -> None:
+        """Load each state anew when it is next asked for, as a new owner does. Between batches."""
+        self._states.clear()
+        self._wakeups.clear()
+
     def _forget_old_states(self) -> None:
         while len(self._states) > STATES_MAX:
             key, _ = self._states.popitem(last=False)

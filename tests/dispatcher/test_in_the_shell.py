@@ -16,7 +16,7 @@ from runtime.store import Store
 from runtime.stores.memory import MemoryStore
 from runtime.telemetry import Telemetry
 from schemas import codec, topics
-from schemas.facts import Fact, Outcome, RunFinished
+from schemas.facts import AttemptFinished, ClockHeld, ClockReleased, Fact, Outcome, RunFinished
 from schemas.internal import FinishedLease, HandOut, LeaseNotice, WorkerReport
 from simulation.clock import ManualClock
 from tests.dispatcher.harness import QUEUE, T0, TASK, of, run
@@ -185,3 +185,29 @@ def test_a_shard_is_the_same_from_its_store_and_from_its_changelog():
     kept = dict(line.store.scan(b"r", b"s"))
     line.restart(lose_store=True)
     assert dict(line.store.scan(b"r", b"s")) == kept
+
+
+def test_a_worker_that_reports_while_the_clock_is_held_keeps_its_run():
+    """Its reports are read while no time passes: measured by them, its lease would end when time goes on."""
+    line = Line(7)
+    worker = line.workers[0]
+    worker.turn()
+    line.publish(topics.RUNS, run(1))
+    line.settle()
+    worker.read()
+    worker.held = dict.fromkeys(worker.held, 100)  # turns
+    worker.turn()
+    line.settle()
+    line.clock.set_wall(line.clock.now() + timedelta(hours=1))
+    for _ in range(8):
+        line.clock.advance(timedelta(seconds=5))
+        worker.turn()
+        line.settle()
+    line.clock.set_wall(line.clock.now() - timedelta(hours=1))
+    for _ in range(4):
+        line.settle()
+        line.clock.advance(timedelta(seconds=5))
+        worker.turn()
+    said = line.facts(topics.RUN_EVENTS)
+    assert [len(of(said, kind)) for kind in (ClockHeld, ClockReleased)] == [1, 1]
+    assert of(said, AttemptFinished) == []
