@@ -11,10 +11,12 @@ What the log says of the time of a report is compared with what the owner's cloc
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from runtime.record import TopicPartition
 from schemas import topics
 from simulation.checkers.marks import duration
 from simulation.checkers.reading import DISPATCHER, Changelog, Data, Event, Fact, Written, changelogs, events, instant
@@ -37,7 +39,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     apart = evidence.clocks_apart_max if evidence.faults & CLOCKS else APART_MAX
     for log in changelogs(evidence, DISPATCHER):
         reports = [event for event in _reports(evidence) if event.place.partition == log.partition]
-        yield from _partition(log, reports, apart)
+        yield from _partition(evidence, log, reports, apart)
 
 
 def _reports(evidence: Evidence) -> list[Event]:
@@ -54,13 +56,15 @@ class _Lease:
     taken_back: bool = False
 
 
-def _partition(log: Changelog, reports: list[Event], apart: timedelta) -> Iterator[Violation]:
+def _partition(
+    evidence: Evidence, log: Changelog, reports: list[Event], apart: timedelta
+) -> Iterator[Violation]:  # fmt: skip
     leases: dict[tuple[str, str], _Lease] = {}  # by holder and text
     listed = _listed(reports)
     ahead = iter(reports)
     unread = next(ahead, None)
     for written in log.whole:
-        position = _position(written)
+        position, made_at = _position(written), _appended_at(evidence, written)
         facts = [*written.facts()]
         while unread is not None and unread.place.offset < position:
             yield from _heard(leases, unread, facts)
@@ -70,13 +74,21 @@ def _partition(log: Changelog, reports: list[Event], apart: timedelta) -> Iterat
                 holder = fact.data["incarnation"], fact.data["lease"]
                 leases[holder] = _Lease(fact.data, listed.get(holder, []))
             elif fact.type == "attempt.finished":
-                yield from _ended(leases, fact, apart)
+                yield from _ended(leases, fact, made_at, apart)
 
 
 def _position(written: Written) -> int:
     """Up to where the reports are read once a transaction is made."""
     assert written.footer is not None, "what is whole has a footer"
     return next((item["offset"] for item in written.footer["positions"] if item["topic"] == topics.ATTEMPTS), 0)
+
+
+def _appended_at(evidence: Evidence, written: Written) -> datetime:
+    """When the log took a transaction's footer."""
+    place = written.footer_at
+    assert place is not None, "what is whole has a footer"
+    records = evidence.records[TopicPartition(place.topic, place.partition)]
+    return records[bisect_left(records, place.offset, key=lambda record: record.offset)].appended_at
 
 
 def _listed(reports: list[Event]) -> dict[tuple[str, str], list[datetime]]:
@@ -92,7 +104,9 @@ def _listed(reports: list[Event]) -> dict[tuple[str, str], list[datetime]]:
     return found
 
 
-def _ended(leases: dict[tuple[str, str], _Lease], fact: Fact, apart: timedelta) -> Iterator[Violation]:
+def _ended(
+    leases: dict[tuple[str, str], _Lease], fact: Fact, made_at: datetime, apart: timedelta
+) -> Iterator[Violation]:  # fmt: skip
     lease = next(
         (one for (holder, _), one in reversed(leases.items())
          if holder == fact.data.get("incarnation") and one.data["offset"] == fact.data["handout"]), None,
@@ -102,7 +116,7 @@ def _ended(leases: dict[tuple[str, str], _Lease], fact: Fact, apart: timedelta) 
     lease.live = False
     lease.taken_back = fact.data["outcome"] in TAKEN_BACK
     if fact.data["outcome"] == "lease_expired" and "lease_duration" in lease.data:
-        good_until = _good_until(lease)
+        good_until = _good_until(lease, made_at)
         if instant(fact.data["finished_at"]) < good_until - apart:
             what = (
                 f"the lease {lease.data['lease']} ended at {fact.data['finished_at']}, and what its worker reported "
@@ -111,11 +125,12 @@ def _ended(leases: dict[tuple[str, str], _Lease], fact: Fact, apart: timedelta) 
             yield Violation(invariant=ID, what=what, where=fact.place)
 
 
-def _good_until(lease: _Lease) -> datetime:
+def _good_until(lease: _Lease, made_at: datetime) -> datetime:
+    """Given the reports that stood in the log when the decision was `made_at` by the same clock."""
     lasts = duration(lease.data["lease_duration"])
     until = instant(lease.data["handed_out_at"]) + lasts
     for renewed in lease.renewed:
-        if renewed > until:
+        if renewed > min(until, made_at):
             break  # It came too late, whenever it was read.
         until = max(until, renewed + lasts)
     return until

@@ -18,7 +18,7 @@ CALM = "calm"
 # What differs from the options that the seed draws. Faults: how many times an hour.
 PROFILES: Mapping[str, Mapping[str, Any]] = {
     CALM: {"faults": {}},
-    "callers": {"faults": {}, "calls_every_seconds": 15.0, "linger_seconds": 0.5},
+    "callers": {"faults": {}, "calls_every_seconds": 5.0, "linger_seconds": 0.5},
     "crashes": {
         "faults": dict.fromkeys(("A1", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10", "A11", "K1"), 12.0),
         "schedulers": 2, "dispatchers": 2,
@@ -31,12 +31,14 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     },
     "members": {"faults": {"B1": 20.0, "B5": 20.0, "B10": 20.0}, "schedulers": 2, "dispatchers": 2},
     "torn": {"faults": {"C1": 40.0, "C2": 40.0, "C3": 20.0, "K1": 8.0}, "doubting": False},
-    "outages": {"faults": {"C9": 8.0, "B10": 6.0}, "batch_facts": 10, "woken_keys": 4, "calls_every_seconds": 30.0},
-    "clocks": {"faults": {"G1": 16.0, "G2": 40.0, "G3": 1.0, "B10": 10.0, "K1": 20.0}, "schedulers": 2},
+    "outages": {
+        "faults": {"C9": 15.0, "B10": 6.0}, "batch_facts": 10, "woken_keys": 4, "calls_every_seconds": 10.0,
+    },
+    "clocks": {"faults": {"G1": 60.0, "G2": 200.0, "G3": 1.0, "B10": 20.0, "K1": 30.0}, "schedulers": 2},
     "starts": {"faults": {"G1": 60.0, "K1": 60.0}, "schedulers": 1},
-    "records": {"faults": dict.fromkeys(("F1", "F3", "F4", "F8"), 40.0) | {"K1": 10.0}},
-    "workers": {"faults": dict.fromkeys(("A15", "A16", "H1", "H3", "H8", "H10"), 40.0)},
-    "deadly": {"faults": {"H7": 1.0, "H11": 6.0, "G9": 6.0}},
+    "records": {"faults": dict.fromkeys(("F1", "F3", "F4", "F8"), 80.0) | {"K1": 30.0, "B1": 15.0}, "schedulers": 2},
+    "workers": {"faults": dict.fromkeys(("A15", "A16", "H1", "H3", "H8", "H10"), 60.0)},
+    "deadly": {"faults": {"H7": 1.0, "H11": 15.0, "G9": 10.0}},
     "rows": {"faults": {"A14": 30.0, "J2": 10.0, "K1": 20.0}, "projectors": 2},
 }  # fmt: skip
 

@@ -93,6 +93,13 @@ def test_a_report_that_came_when_the_lease_was_over_saves_nothing():
     assert found(given) == []
 
 
+def test_a_report_that_came_behind_the_end_of_the_lease_saves_nothing_though_the_owners_clock_was_ahead():
+    given = held()
+    given.transaction("dispatcher", "12:00:10", [lease_expired("12:00:36")])
+    report(given, "12:00:20", 1, held=[LEASE])
+    assert found(given) == []
+
+
 def test_a_report_of_another_or_one_older_than_its_predecessor_renews_nothing():
     given = held()
     report(given, "12:00:06", 2, held=[LEASE])
