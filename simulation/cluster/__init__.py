@@ -2,12 +2,15 @@
 
     options   what a seed draws: sizes, limits, and which faults happen how often (swarm: a random few of them)
     hour      what the cluster is asked to do: the same twelve schedules in every seed
-    situations  and those that a seed adds: long runs, full queues, namesakes, changes of clocks ...
+    agenda    all of it, and what the seed's `situations` add: long runs, full queues, namesakes, changes of clocks
     node      processes of the roles, composed as `node/` does, on machines with a clock and a disk of their own
     worker    workers that behave as the SDK does, and a ledger of what user code really ran
     client    API calls with retries, each ending ok, failed or unknown
+    askers    and callers whom only some situations know
     upstream  who publishes what should not be published
-    storm     the faults over time
+    storm     the faults over time; `membership` has those of groups
+    occasions what situations bring about over time
+    onlooker  somebody who looks at the read model
     world     all of it together: an hour under faults (safety), then at most 15 minutes without (everything drains)
     verdict   the evidence, the checkers over it, and what the second phase must reach
 

@@ -121,7 +121,7 @@ class Caller:
     """One caller after another of an API node; lives outside of the cluster and never dies."""
 
     def __init__(self, site: Site, node: ApiNode, name: str) -> None:
-        self._site, self._node, self._name = site, node, name
+        self._site, self._node, self.name = site, node, name
         self._agenda = site.agenda
         self._count = 0
         self._machine = Machine(name)
@@ -130,7 +130,7 @@ class Caller:
     def call(self, kind: str, data: Mapping[str, Any]) -> Asking | None:
         """Ask until the end is known, or given up; from a task."""
         self._count += 1
-        command_id = f"{self._name}-{self._count}"
+        command_id = f"{self.name}-{self._count}"
         for _ in range(REPEATS_MAX):
             asking = self._once(kind, data, command_id)
             if asking is not None and asking.status is not None and asking.status < HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -150,7 +150,7 @@ class Caller:
             result = OK if status < HTTPStatus.MULTIPLE_CHOICES else FAILED
         answer = {} if asking is None else asking.body
         site.history.ended(number, result, status=status, answer=answer)
-        site.story.say(self._name, f"{kind} {tenant}/{name} {command_id}: {result} {status}")
+        site.story.say(self.name, f"{kind} {tenant}/{name} {command_id}: {result} {status}")
         return asking
 
     # --- what is asked for ----------------------------------------------------------------------------------------
@@ -200,4 +200,4 @@ class Caller:
 
     def start(self) -> None:
         """Begin to live."""
-        self._site.spawn(self._name, self.live, self._machine)
+        self._site.spawn(self.name, self.live, self._machine)

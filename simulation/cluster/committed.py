@@ -28,6 +28,19 @@ def gathered(broker: Broker, instant: Callable[[float], datetime]) -> tuple[Reco
     return {partition.name: _records(partition, endings) for partition in partitions}, transactions
 
 
+def aborted(broker: Broker) -> Records:
+    """All records whose transactions were given up."""
+    return {
+        partition.name: tuple(
+            Committed(record.offset, record.key, record.value, record.headers, record.appended_at)
+            for record in partition.aborted
+        )
+        for topic in broker.topics.values()
+        for partition in topic.partitions
+        if partition.aborted
+    }
+
+
 def _transactions(broker: Broker, instant: Callable[[float], datetime]) -> tuple[dict[int, Transaction], Endings]:
     found: dict[int, Transaction] = {}
     endings: Endings = defaultdict(list)

@@ -25,6 +25,8 @@ def left(world: World) -> str:
 def _not_working(world: World) -> str:
     owned: dict[tuple[str, int], int] = {}
     for node in world.nodes:
+        if not (node.wanted or node.runs):
+            continue
         if node.process is None or not node.runs:
             return f"{node.name} does not run"
         for service in node.process.service.partitions():
@@ -83,7 +85,7 @@ def _runs(world: World, topic: str, type_: str) -> set[tuple[str, str]]:
     for number in range(world.site.layout.schedule):
         partition = world.broker.partition(TopicPartition(topic, number))
         assert partition is not None, "created at the beginning"
-        for record in partition.records:
+        for record in (*partition.gone, *partition.records):
             if record.value is not None and mark in record.value[:400] + record.value[-400:]:
                 document = orjson.loads(record.value)
                 if document["type"] == type_:

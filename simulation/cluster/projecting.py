@@ -230,6 +230,10 @@ class ReadModelPlace:
         """What one projector writes through."""
         return self._rows if self._database is None else Writer(self._database)
 
+    def rows(self) -> Mapping[str, Mapping[Key, Row]]:
+        """The rows in memory as they are now; none where they are in a database."""
+        return self._rows.tables
+
     def tables(self) -> Mapping[str, tuple[Mapping[str, Any], ...]]:
         """All rows by table."""
         if self._folder is None:

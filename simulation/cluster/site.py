@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from schemas import topics
 from simulation.clock import MachineClock
+from simulation.cluster import situations
 from simulation.cluster.agenda import agenda
 from simulation.cluster.ledger import Ledger
 from simulation.cluster.story import Story, told
@@ -34,7 +35,7 @@ class Site:
         self.history = History(self.now)
         self.layout = topics.Layout(schedule=options.schedule_partitions, shard=options.shard_partitions)
         self.agenda = agenda(options)
-        self.retention = topics.Retention()
+        self.retention = situations.KEPT if options.has("kept") else topics.Retention()
         self.under_faults = True
         self.log_of: Callable[[Machine, MachineClock], Log]
 

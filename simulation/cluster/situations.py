@@ -20,6 +20,7 @@ from random import Random
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from schemas.topics import Retention
 from simulation.cluster.hour import JOB, JOB_DEFINITION, NOON, Definition, each, schedule
 from simulation.evidence import marker
 
@@ -31,6 +32,13 @@ DRAIN_SECONDS = 2700.0  # a queue of an hour, and a run of twelve minutes that i
 CHANGE_AFTER = timedelta(minutes=6)  # of clocks, so that a slice of the hour sees it as well
 
 FOLDS = ("first", "second", "both")
+
+# Longer than anybody is away, shorter than an hour: of what was read nobody asks again.
+KEPT = Retention(
+    replies=timedelta(minutes=5), dispatch=timedelta(minutes=5), attempts=timedelta(minutes=20),
+    runs=timedelta(minutes=40),
+)  # fmt: skip
+KEPT_LAGS = tuple(timedelta(minutes=minutes) for minutes in (1, 3, 10))  # before what is superseded is compacted
 
 # Where the clocks of a zone change, and when: forward, back, by half an hour, and once by a whole day.
 TRANSITIONS = (

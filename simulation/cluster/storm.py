@@ -5,7 +5,7 @@ A fault that takes time (a freeze, an outage, a rebalance storm) ends by itself,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from runtime.log import LogError
 from runtime.partition import Partition
+from simulation.cluster.membership import Membership
 from simulation.cluster.node import INPUTS, SKEW_SECONDS_MAX, Node, partitions_of
 from simulation.cluster.options import FAULTS
 from simulation.cluster.points import POINTS, Points
@@ -41,6 +42,7 @@ class Storm:
     def __init__(self, world: World) -> None:
         self.world, self.site, self.loop = world, world.site, world.site.loop
         self.chance = Random(f"storm {world.site.options.seed}")
+        self.members = Membership(world, self.chance)
         self._machine = Machine("storm")  # never killed
         self._frozen: list[Machine] = []
         self._rules: list[Rule] = []
@@ -52,8 +54,9 @@ class Storm:
             **{point: lambda point=point: self._arm(point) for point in POINTS},  # type: ignore[misc]
             "A11": self._stop_and_kill, "A13": self._api_dies, "A14": self._projector_dies,
             "A15": lambda: self._worker_dies("A15"), "A16": lambda: self._worker_dies("A16"),
-            "B1": lambda: self._freeze("B1", (1.1, 2.5)), "B2": self._reverse_fence, "B5": self._rebalances,
-            "B7": self._one_name, "B10": self._shrink,
+            "B1": lambda: self._freeze("B1", (1.1, 2.5)), "B2": self._reverse_fence,
+            "B5": lambda: self._task(self.members.storm),
+            "B7": self._one_name, "B10": lambda: self._task(self.members.resize),
             "C1": lambda: self._hold("C1", "EndTransaction", Fate.REPEAT),
             "C2": lambda: self._hold("C2", "EndTransaction", Fate.HOLD),
             "C3": lambda: self._hold("C3", self.chance.choice(("Produce", "AddPartitions")), Fate.HOLD),
@@ -103,7 +106,7 @@ class Storm:
         for node in self.world.nodes:
             node.disk.full = False
         self._disarm()
-        for twin in self.world.twins:
+        for twin in self.members.twins:
             twin.kill("B7: the twin is found")
         for second in self._seconds:
             self.loop.kill(second.machine)
@@ -228,50 +231,10 @@ class Storm:
 
         self._task(fence)
 
-    def _rebalances(self) -> None:
-        def storm() -> None:
-            self._fault("B5", "processes", "join and leave one after another")
-            for _ in range(self.chance.randint(10, 40)):
-                node = self.chance.choice(self.world.nodes)
-                if not self.site.under_faults:
-                    return
-                if node.runs and self.chance.choice((True, False)):
-                    node.stop()
-                elif node.runs:
-                    node.kill("B5")
-                else:
-                    node.start()
-                self.loop.sleep(self.chance.uniform(0.5, 5.0))
-
-        self._task(storm)
-
     def _one_name(self) -> None:
         node = self._owner()
-        if node is None:
-            return
-        twin = replace(node, disk=type(node.disk)(), clock=self.site.clock(), starts=1000 + node.starts, process=None)
-        self._fault("B7", node.name, "has a twin of the same name")
-        twin.start()
-        self.loop.later(self.chance.uniform(1, 60), lambda: twin.kill("B7: the twin is found"))
-        self.world.twins.append(twin)
-
-    def _shrink(self) -> None:
-        role = self.chance.choice(("scheduler", "dispatcher"))
-        nodes = [node for node in self.world.nodes if node.role == role]
-        leaving = nodes[1:]
-        if not leaving:
-            return
-
-        def shrink() -> None:
-            self._fault("B10", role, "shrinks to one process")
-            for node in leaving:
-                node.wanted = False
-                node.stop()
-            self.loop.sleep(self.chance.uniform(10, 300))
-            for node in leaving:
-                node.wanted = True
-
-        self._task(shrink)
+        if node is not None:
+            self.members.twin(node)
 
     # --- the brokers and the network ------------------------------------------------------------------------------
 
@@ -447,11 +410,15 @@ class Storm:
 
     def _all_workers_away(self) -> None:
         self._fault("H11", "workers", "are all away")
-        names = {node.name for node in self.world.workers}
+        self.send_away(self.world.workers, "H11", self.chance.uniform(20, 240))
+
+    def send_away(self, nodes: Collection[Node | WorkerNode], why: str, seconds: float) -> None:
+        """Kill these nodes, and let none of them come back for a while."""
+        names = {node.name for node in nodes}
         self._away |= names
-        for node in self.world.workers:
-            node.kill("H11")
-        self.loop.later(self.chance.uniform(20, 240), lambda: self._away.difference_update(names))
+        for node in nodes:
+            node.kill(why)
+        self.loop.later(seconds, lambda: self._away.difference_update(names))
 
     def _repeat_report(self) -> None:
         node = self._worker()

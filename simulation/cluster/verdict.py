@@ -94,6 +94,7 @@ def gathered(world: World) -> Evidence:
         rested_at=None if world.rested_at is None else site.instant(world.rested_at),
         topics={name: topic.spec for name, topic in broker.topics.items()},
         records=records,
+        aborted=committed.aborted(broker),
         transactions=transactions,
         positions={role: dict(broker.groups.group(settings.named(role)).positions) for role in (*INPUTS, "projector")},
         transaction_seconds_max=settings.transaction_ms / 1000 + SWEEP_SECONDS + world.storm.away_seconds,
@@ -103,6 +104,8 @@ def gathered(world: World) -> Evidence:
         executions=site.ledger.executions,
         read_model=world.place.tables() if rebuilt else {},
         rebuilt=rebuilt,
+        glimpses=tuple(world.onlooker.glimpses),
+        canaries=(world.password,),
         texts={"story": "\n".join(site.story.lines)},
     )
 

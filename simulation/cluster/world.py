@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 from runtime.logs.kafka import doubt
 from schemas import topics
 from simulation.cluster import drained, hour
+from simulation.cluster.askers import askers
 from simulation.cluster.client import ApiNode, Caller
 from simulation.cluster.node import Node
+from simulation.cluster.occasions import Occasions
+from simulation.cluster.onlooker import Onlooker
 from simulation.cluster.options import Options
 from simulation.cluster.projecting import ProjectorNode, ReadModelPlace, SecondProjector
 from simulation.cluster.site import Site
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from runtime.log import Log
     from simulation.clock import MachineClock
 
+ONLOOKER_SECONDS = 60.0
 LOOK_SECONDS = 10.0  # between looks whether everything has drained
 REBUILD_SECONDS = 5.0  # some batches
 SLOTS = (2, 4, 10)
@@ -47,18 +51,23 @@ class World:
         latency = options.latency_seconds
         self.weather = NetworkFaults(latency_seconds=(latency / 4, latency))
         self.network = Network(site.loop, self.broker, str(options.seed), self.weather)
-        self.settings = replace(SETTINGS, session_timeout=timedelta(seconds=options.session_seconds))
+        self.password = f"password of {options.seed}"  # that all processes have, and nothing may tell
+        self.settings = replace(
+            SETTINGS, session_timeout=timedelta(seconds=options.session_seconds),
+            properties={"sasl.password": self.password},
+        )  # fmt: skip
         site.log_of = self._log_of
         self.place = ReadModelPlace(database=options.database)
         self.nodes = [self._node("scheduler", number) for number in range(options.schedulers)]
         self.nodes += [self._node("dispatcher", number) for number in range(options.dispatchers)]
         self.projectors = [self._projector(number) for number in range(options.projectors)]
         self.workers = [self._worker(number) for number in range(options.workers)]
-        self.twins: list[Node] = []
         self.cut: set[str] = set()  # machines that reach nobody
         self.upstream = Upstream(site)
         self.api = ApiNode(site, "api-0", site.clock(site.skew()))
         self.storm = Storm(self)
+        self.occasions = Occasions(self)
+        self.onlooker = Onlooker(self.place)
         self.rested_at: float | None = None
         self._seconds = 0
 
@@ -87,7 +96,7 @@ class World:
 
     def close(self) -> None:
         """Everybody ends."""
-        for node in (*self.everybody(), *self.twins):
+        for node in (*self.everybody(), *self.storm.members.twins):
             if node.process is not None:
                 self.site.loop.kill(node.process.machine)
         self.place.close()
@@ -114,7 +123,11 @@ class World:
         self.upstream.begin()
         for number in range(2):
             Caller(self.site, self.api, f"caller-{number}").start()
+        for asker in askers(self.site, self.api):
+            asker.start()
         self.storm.begin()
+        self.occasions.begin()
+        self._look()
 
     def _create_topics(self, machine: Machine) -> None:
         log = self._log_of(machine, self.site.clock())
@@ -127,6 +140,11 @@ class World:
         """An API node that died comes back."""
         self.api.start()
         self.site.loop.later(5.0, self._keep_api)
+
+    def _look(self) -> None:
+        """Somebody looks at the page."""
+        self.onlooker.look()
+        self.site.loop.later(ONLOOKER_SECONDS, self._look)
 
     def _drain(self) -> None:
         longest = self.site.agenda.drain_seconds
@@ -148,6 +166,13 @@ class World:
 
     def _node(self, role: str, number: int) -> Node:
         return Node(self.site, role, f"{role}-{number}", self.site.clock(self.site.skew()))
+
+    def another(self, role: str) -> Node:
+        """One more node of a role, with an empty disk; it is not started yet."""
+        number = sum(node.role == role for node in self.nodes)
+        node = self._node(role, number)
+        self.nodes.append(node)
+        return node
 
     def _projector(self, number: int) -> ProjectorNode:
         clock = self.site.clock(self.site.skew())

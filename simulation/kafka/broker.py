@@ -145,13 +145,13 @@ class Broker:
         """Forget where a group stands, as brokers do with one that was away for long, and administrators can."""
         self.groups.group(group).positions.clear()
 
-    def tidy(self) -> None:
-        """One round of retention and compaction; brokers do it every few minutes."""
+    def tidy(self, lag: timedelta | None = None) -> None:
+        """One round of retention and compaction; brokers do it every few minutes. `lag`: of changelogs."""
         now = self._now()
         for topic in self.topics.values():
             for partition in topic.partitions:
                 if topic.spec.cleanup is Cleanup.COMPACT:
-                    partition.compact(now, CHANGELOG_LAG if topic.spec.internal else COMPACTED_SEGMENT)
+                    partition.compact(now, (lag or CHANGELOG_LAG) if topic.spec.internal else COMPACTED_SEGMENT)
                 elif topic.spec.retention is not None:
                     partition.trim(now, topic.spec.retention)
 

@@ -64,6 +64,7 @@ class Partition:
     waiting: dict[str, Callable[[], None]] = field(default_factory=dict)  # fetches, by client
     open: int = 0  # transactions
     gone: list[Record] = field(default_factory=list)  # what was committed and is kept no longer, for evidence
+    aborted: list[Record] = field(default_factory=list)  # what nobody ever got to read, for evidence
 
     @property
     def stable(self) -> int:
@@ -137,6 +138,7 @@ class Partition:
     def _take_out(self, writer: Writer) -> None:
         assert writer.first is not None, "only what was begun"
         index, gone = self.since(writer.first), set(writer.open)
+        self.aborted += (record for record in self.records[index:] if record.offset in gone)
         self.records[index:] = [record for record in self.records[index:] if record.offset not in gone]
 
     def wake(self) -> None:

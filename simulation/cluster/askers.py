@@ -1,0 +1,119 @@
+"""Callers of the API who ask for what only some situations know: jobs that change, and other tenants' runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from simulation.cluster.client import ApiNode, Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from simulation.cluster.client import Asking
+    from simulation.cluster.site import Site
+
+SECONDS_OF_AN_HOUR = 3600.0
+CHANGING = ("initech", "changing")
+NAMESAKES = ("acme", "globex", "initech")  # each has a `minutely`
+PAUSE_SECONDS = (1.0, 60.0)  # in which a job is gone
+
+
+class JobKeeper(Caller):
+    """Changes a job again and again. Two of them do not know of each other: versions are theirs to compare."""
+
+    def __init__(self, site: Site, node: ApiNode, name: str) -> None:
+        super().__init__(site, node, name)
+        self._version: int | None = None  # as far as it knows
+        self._edition = 0
+
+    def live(self) -> None:
+        """As often as the situation says, half of it each."""
+        rate = self._site.options.rate("jobs") / 2
+        while self._site.under_faults:
+            self._site.loop.sleep(self.chance.expovariate(rate / SECONDS_OF_AN_HOUR))
+            if self._site.under_faults:
+                self._change()
+
+    def _change(self) -> None:
+        self._site.story.fault("jobs", self.name, "changes a job")
+        match self.chance.choices(("put", "stale", "blind", "delete", "schedule"), (4, 2, 2, 2, 3))[0]:
+            case "put":
+                self._put(self._expecting(0))
+            case "stale":
+                self._put(self._expecting(self.chance.randint(1, 2)))
+            case "blind":
+                self._put({})
+            case "delete":
+                self._note(self.call("job.delete", self._subject() | self._expecting(0)))
+                self._site.loop.sleep(self.chance.uniform(*PAUSE_SECONDS))
+                self._put({})
+            case "schedule":
+                self._put_both()
+
+    def _put(self, more: Mapping[str, Any]) -> Asking | None:
+        self._edition += 1
+        asking = self.call("job.put", self._agenda.job(*CHANGING, self._edition) | dict(more))
+        self._note(asking)
+        return asking
+
+    def _put_both(self) -> None:
+        """A schedule that names a job, this one or another, as the catalog has it from now on."""
+        asking = self._put({})
+        definition = self._agenda.edited("initech", "changing-one", self._edition)
+        definition["definition"] = definition["definition"] | {
+            "job": self.chance.choice(("changing", "report", "none"))
+        }
+        after = {"after_catalog": asking.position} if asking is not None and asking.position else {}
+        self.call("schedule.put", definition | after)
+
+    def _expecting(self, behind: int) -> dict[str, Any]:
+        return {} if self._version is None else {"expected_version": max(0, self._version - behind)}
+
+    def _note(self, asking: Asking | None) -> None:
+        if asking is not None and "version" in asking.body:
+            self._version = int(asking.body["version"])
+
+    def _subject(self) -> dict[str, Any]:
+        return {"tenant": CHANGING[0], "name": CHANGING[1]}
+
+
+class Namesake(Caller):
+    """Asks in one tenant for what another one has under the same name."""
+
+    def live(self) -> None:
+        """As often as the situation says."""
+        while self._site.under_faults:
+            self._site.loop.sleep(self.chance.expovariate(self._site.options.rate("namesakes") / SECONDS_OF_AN_HOUR))
+            if self._site.under_faults:
+                self._ask()
+
+    def _ask(self) -> None:
+        mine, other = ({"tenant": tenant, "name": "minutely"} for tenant in self.chance.sample(NAMESAKES, 2))
+        self._site.story.fault("namesakes", self.name, f"asks as {mine['tenant']}, where {other['tenant']} has as much")
+        match self.chance.choice(("cancel", "trigger", "pause")):
+            case "cancel":
+                self.call("run.cancel", mine | {"run_id": f"minutely.{self._full_minute()}"})
+            case "trigger":
+                asking = self.call("schedule.trigger", other)
+                run_id = "" if asking is None else str(asking.body.get("run_id", ""))
+                if run_id:
+                    self.call("run.cancel", mine | {"run_id": run_id})
+            case "pause":
+                self.call("schedule.pause", mine)
+                self._site.loop.sleep(self.chance.uniform(5, 100))
+                self.call("schedule.resume", mine)
+
+    def _full_minute(self) -> str:
+        minute = self._site.now().replace(second=0, microsecond=0) - timedelta(minutes=self.chance.randint(0, 2))
+        return f"{minute:%Y%m%dT%H%M%SZ}"
+
+
+def askers(site: Site, node: ApiNode) -> list[Caller]:
+    """Those whom the situations of a seed bring along."""
+    found: list[Caller] = []
+    if site.options.has("jobs"):
+        found += (JobKeeper(site, node, f"keeper-{number}") for number in range(2))
+    if site.options.has("namesakes"):
+        found.append(Namesake(site, node, "namesake"))
+    return found

@@ -1,0 +1,61 @@
+"""What situations bring about over time, as often as the options say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import TYPE_CHECKING
+
+from simulation.cluster.options import SITUATIONS
+from simulation.cluster.situations import KEPT_LAGS
+from simulation.cluster.strays import Strays
+
+if TYPE_CHECKING:
+    from simulation.cluster.world import World
+
+SECONDS_OF_AN_HOUR = 3600.0
+OUTAGE_SECONDS = (15.0, 300.0)  # within the windows of what is owed, at their end, and beyond
+
+
+class Occasions:
+    """Each at random instants, for as long as there are faults; brokers tidy up for ever."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._site = world, world.site
+        self._chance = Random(f"occasions {world.site.options.seed}")
+        self._strays = Strays(world, self._chance)
+        self._does: Mapping[str, Callable[[], None]] = {
+            "owed": self._schedulers_away, "strays": self._stray, "kept": self._tidy,
+        }  # fmt: skip
+
+    def begin(self) -> None:
+        """Let them come."""
+        for name, rate in self._site.options.situations.items():
+            if name in self._does:
+                self._next(name, rate)
+            elif not SITUATIONS[name][1]:
+                self._site.story.fault(name, "cluster", SITUATIONS[name][0])
+
+    def _next(self, name: str, rate: float) -> None:
+        self._site.loop.later(self._chance.expovariate(rate / SECONDS_OF_AN_HOUR), lambda: self._now(name, rate))
+
+    def _now(self, name: str, rate: float) -> None:
+        if self._site.under_faults or name == "kept":
+            self._does[name]()
+            self._next(name, rate)
+
+    def _schedulers_away(self) -> None:
+        seconds = self._chance.uniform(*OUTAGE_SECONDS)
+        self._site.story.fault("owed", "schedulers", f"are all away for {seconds:.0f} s")
+        schedulers = [node for node in self._world.nodes if node.role == "scheduler"]
+        self._world.storm.send_away(schedulers, "owed", seconds)
+
+    def _stray(self) -> None:
+        what = self._strays.stray()
+        if what:
+            self._site.story.fault("strays", "somebody", what)
+
+    def _tidy(self) -> None:
+        lag = self._chance.choice(KEPT_LAGS)
+        self._site.story.fault("kept", "brokers", f"tidy up, and compact what is older than {lag}")
+        self._world.broker.tidy(lag)

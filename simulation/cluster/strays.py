@@ -1,0 +1,79 @@
+"""Reports that should not have been sent as they were: elsewhere, in another's name, or long after all is over."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from runtime.record import Outgoing
+from simulation.cluster.ledger import SUCCEEDED
+from simulation.evidence import Execution
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simulation.cluster.world import World
+
+LATER_SECONDS_MAX = 900.0  # that a word comes late: longer than leases and most retries
+RECENT = 200  # executions, of which one is spoken of again
+
+
+class Strays:
+    """Makes reports of those that workers have made."""
+
+    def __init__(self, world: World, chance: Random) -> None:
+        self._world, self._site, self._chance = world, world.site, chance
+
+    def stray(self) -> str:
+        """One report; what is wrong with it. Nothing when nobody has said anything yet."""
+        said = [sent for worker in self._world.workers if worker.process is not None for sent in worker.process.said]
+        if not said:
+            return ""
+        make: Callable[[Outgoing], str] = self._chance.choice((self._elsewhere, self._in_its_name, self._late))
+        return make(self._chance.choice(said))
+
+    def _elsewhere(self, said: Outgoing) -> str:
+        wrong = (said.partition + self._chance.randint(1, self._site.layout.shard - 1)) % self._site.layout.shard
+        self._world.upstream.append(said._replace(partition=wrong))
+        return "a report stands in another partition"
+
+    def _in_its_name(self, said: Outgoing) -> str:
+        """Somebody who knows a worker's incarnation, or a true lease key, and not both of one lease."""
+        leases = [execution.lease for execution in self._site.ledger.executions[-RECENT:] if not execution.outcome]
+        if not leases:
+            return ""
+        document = orjson.loads(said.value or b"")
+        lease, data = self._chance.choice(leases), document["data"]
+        if lease in {*data["held"], *data["started"]} or self._chance.choice((True, False)):
+            lease = f"{lease.rpartition('.')[0]}.{self._chance.getrandbits(128):032x}"
+        data["finished"] = [{"lease": lease, "outcome": "succeeded", "result": {"forged": True}}]
+        data["number"] = 0  # so that only what it says of leases could count
+        self._world.upstream.append(said._replace(value=orjson.dumps(document)))
+        return f"{data['worker']} is said to have finished {lease}"
+
+    def _late(self, said: Outgoing) -> str:
+        over = [each for each in self._site.ledger.executions[-RECENT:] if each.outcome]
+        if not over:
+            return ""
+        execution = self._chance.choice(over)
+        document = orjson.loads(said.value or b"")
+        document["data"] |= _last_word(execution)
+        document["subject"] = execution.incarnation
+        sent = said._replace(key=execution.incarnation.encode(), value=orjson.dumps(document))
+        seconds = self._chance.uniform(0, LATER_SECONDS_MAX)
+        self._site.loop.later(seconds, lambda: self._world.upstream.append(sent))
+        return f"{execution.worker} says in {seconds:.0f} s how {execution.lease.rpartition('.')[0]} ended"
+
+
+def _last_word(execution: Execution) -> dict[str, Any]:
+    ended: dict[str, Any] = {"lease": execution.lease, "outcome": "failed"}
+    if execution.outcome == SUCCEEDED:
+        ended |= {"outcome": "succeeded", "result": execution.result}
+    else:
+        ended |= {"error": {"type": "RuntimeError", "message": "this is known too late"}}
+    return {
+        "incarnation": execution.incarnation, "worker": execution.worker, "held": [], "started": [],
+        "finished": [ended], "number": 0, "slots": 0,
+    }  # fmt: skip
