@@ -19,8 +19,8 @@ from simulation.mutants.trials import Run, Trial, Verdict
 
 SHARE_MIN = 0.95  # of mutants that must be noticed: what is below it is not tested but run
 SLOWER = 5  # times as long as the slowest unchanged run: then a mutant is said to hang
-SECONDS_MIN = 60.0  # an unchanged run may be quick on a machine that is busy a moment later
-SECONDS_MAX = 900.0  # of an unchanged run: what is slower is no test that anybody runs
+SECONDS_MIN = 30.0  # of computing: a mutant may do much more than the packages without hanging
+SECONDS_MAX = 300.0  # of an unchanged run: what is slower is no test that anybody runs
 
 Known = dict[str, dict[str, Any]]  # the newest result of each mutant, by its name
 Copied = Callable[[Mutant | None], AbstractContextManager[Path]]
@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """What it took."""
+        """What they computed."""
         return sum(trial.seconds for trial in self.trials)
 
 

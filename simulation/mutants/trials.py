@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 PATCHES = Path(__file__).parent / "patches"
 PACKAGES = ("api", "dispatcher", "node", "projections", "runtime", "scheduler", "schemas", "simulation")
 SAID_MAX = 300  # characters of what was noticed first
+BUSY = 20  # times as long as it computes a run may take on a machine that has much else to do
 
 Run = tuple[str, int]  # a profile and a seed
 
@@ -41,7 +42,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One run. `said` is the first thing that was noticed."""
+    """One run. `said` is the first thing that was noticed, `seconds` what it computed."""
 
     verdict: Verdict
     profile: str
@@ -71,30 +72,29 @@ def copied(mutant: Mutant | None) -> Iterator[Path]:
 def tried(root: Path, runs: Sequence[Run], timeout: float) -> tuple[Trial, ...]:
     """The simulation on the packages in a folder, for each profile and seed up to the first that fails.
 
-    `timeout` is of one run; those that were quick leave theirs to the others.
+    A run that computes for longer than `timeout` is said to hang, and so is one that waits for ever.
     """
-    began = time.monotonic()
     asked = "".join(profiles.options(profile, seed).line() + "\n" for profile, seed in runs)
     try:
-        ended = subprocess.run(
-            [sys.executable, "-m", "simulation.mutants.inside"], cwd=root, env=os.environ | {"PYTHONPATH": str(root)},
-            input=asked.encode(), capture_output=True, timeout=timeout * len(runs), check=False,
+        ended = subprocess.run(  # noqa: S603 -- our own module, and a number
+            [sys.executable, "-m", "simulation.mutants.inside", str(timeout)], cwd=root,
+            env=os.environ | {"PYTHONPATH": str(root)}, input=asked.encode(), capture_output=True,
+            timeout=BUSY * timeout * len(runs), check=False,
         )  # fmt: skip
-        out, err, how = ended.stdout, ended.stderr, Verdict.CRASHED
+        out, err, hung = ended.stdout, ended.stderr.decode("utf-8", "replace"), ended.returncode == -signal.SIGXCPU
     except subprocess.TimeoutExpired as expired:
-        out, err, how = expired.stdout or b"", b"it did not end", Verdict.HUNG
-    return judged(runs, out, err.decode("utf-8", "replace"), otherwise=how, seconds=time.monotonic() - began)
+        out, err, hung = expired.stdout or b"", "", True
+    return judged(runs, out, "it did not end" if hung else err, otherwise=Verdict.HUNG if hung else Verdict.CRASHED)
 
 
-def judged(runs: Sequence[Run], out: bytes, err: str, *, otherwise: Verdict, seconds: float) -> tuple[Trial, ...]:
-    """What a process tells of its runs; `otherwise` is what became of one that has no line. They share the seconds."""
+def judged(runs: Sequence[Run], out: bytes, err: str, *, otherwise: Verdict) -> tuple[Trial, ...]:
+    """What a process tells of its runs; `otherwise` is what became of one that has no line."""
     told = [tuple(orjson.loads(line)) for line in out.splitlines()]
-    share = seconds / max(1, len(told))
-    trials = [_judged(failures, *run, seconds=share) for failures, run in zip(told, runs, strict=False)]
+    trials = [_judged(failures, *run, seconds=seconds) for (seconds, failures), run in zip(told, runs, strict=False)]
     if len(told) < len(runs) and not (trials and trials[-1].verdict is Verdict.CAUGHT):
         profile, seed = runs[len(told)]
         last = "".join(err.strip().splitlines()[-1:])
-        trials.append(Trial(verdict=otherwise, profile=profile, seed=seed, seconds=share, said=last[:SAID_MAX]))
+        trials.append(Trial(verdict=otherwise, profile=profile, seed=seed, seconds=0.0, said=last[:SAID_MAX]))
     return tuple(trials)
 
 
