@@ -30,13 +30,13 @@ _PLAIN = (  # what a plain word is, in the order in which it is tried, and what 
 )
 
 
-def documents(text: str) -> Iterator[tuple[int, Any]]:
+def documents(text: str, kind: type[Loader] | None = None) -> Iterator[tuple[int, Any]]:
     """Each document with the number of its first line; raises at the first that cannot be read."""
     whole = _json(text)
     if whole is not None:
         yield 1, whole
         return
-    loader = _loader(text)
+    loader = _loader(text, kind or Loader)
     try:
         while (node := _next(loader)) is not None:
             yield node.start_mark.line + 1, loader.construct_document(node)
@@ -44,9 +44,9 @@ def documents(text: str) -> Iterator[tuple[int, Any]]:
         loader.dispose()
 
 
-def _loader(text: str) -> Loader:
+def _loader(text: str, kind: type[Loader]) -> Loader:
     try:
-        return Loader(text)
+        return kind(text)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position)
         mark = yaml.Mark(error.name, error.position, line, 0, None, 0)
@@ -104,6 +104,8 @@ def _whole(text: str) -> int:
 class Loader(yaml.SafeLoader):
     """Nodes no deeper and no larger than they can be sent, and of them what JSON has."""
 
+    characters_max = CHARACTERS_MAX
+
     def __init__(self, text: str) -> None:
         self._depth = 0
         self._sizes: dict[int, int] = {}  # of a node with all that its aliases stand for, in characters
@@ -137,8 +139,8 @@ class Loader(yaml.SafeLoader):
             size += sum(self._sizes[id(each)] for each in node.value)
         else:
             size += sum(self._sizes[id(key)] + self._sizes[id(value)] for key, value in node.value)
-        if size > CHARACTERS_MAX:
-            problem = f"has more than {CHARACTERS_MAX} characters, its aliases written out"
+        if size > self.characters_max:
+            problem = f"has more than {self.characters_max} characters, its aliases written out"
             raise _refusal(node.start_mark, problem, "make it smaller")
         self._sizes[id(node)] = size
 
@@ -148,6 +150,15 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- the same value twice is written twice
         return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Version 1.1 takes more characters for line breaks, and folds them, unless they are written as escapes."""
+    style = '"' if any(character in text for character in "\x85\u2028\u2029") else None
+    return dumper.represent_scalar(_STR, text, style=style)
+
+
+_Dumper.add_representer(str, _text)
 
 
 def _refusal(mark: Any, problem: str, remedy: str = "") -> yaml.MarkedYAMLError:

@@ -26,6 +26,7 @@ from schemas import topics
 from simulation.clock import ManualClock
 from tests.acceptance import cron_by_hand
 from tidewheel.importers import crontab
+from tidewheel.importers.report import Imported
 
 CRONTABS = sorted(path for path in (Path(__file__).parent / "crontabs").iterdir() if path.suffix != ".md")
 START, END = datetime(2026, 3, 7, tzinfo=UTC), datetime(2026, 4, 6, tzinfo=UTC)
@@ -40,7 +41,7 @@ RETENTION = topics.Retention(history=timedelta(days=60), runs=timedelta(days=60)
 pytestmark = pytest.mark.timeout(600)
 
 
-def imported(zone: str) -> crontab.Imported:
+def imported(zone: str) -> Imported:
     sources = [crontab.Source(path=place_of(path.name), text=path.read_text("utf-8")) for path in CRONTABS]
     return crontab.convert(sources, crontab.Settings(tenant="debian", timezone=zone))
 

@@ -401,7 +401,6 @@ def test_brokers_that_cannot_be_had_are_wrong_usage(tidewheel_, tmp_path, monkey
         "schedules skip x --at y",
         "runs rerun x",
         "runs logs x",
-        "import quartz f",
     ],
 )
 def test_what_a_later_version_will_do_is_refused_by_name(tidewheel_, words):

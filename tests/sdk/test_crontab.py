@@ -291,3 +291,9 @@ def test_twins_are_told_apart_by_their_line():
         "tab-a-1",
         "tab-a-2-2",
     ]
+
+
+def test_a_command_that_would_be_filled_in_here_is_left_out():
+    text = "0 0 * * * docker ps --format '{{.Names}}'\n"
+    assert convert([Source(path="tab", text=text)], Settings()).documents == ()
+    assert remarks(text) == ["crontab:1: left out: {{.Names}} would be filled in here: put the command into a script"]

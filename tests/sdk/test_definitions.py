@@ -55,7 +55,8 @@ def test_words_dates_and_times_are_text_and_only_plain_numbers_are_numbers(writt
 
 
 @pytest.mark.parametrize(
-    "text", ["08", "010", "1e3", "NO", "12:30", "2026-12-31", "null", "~", "a: b", "- x", "", "é\n"]
+    "text",
+    ["08", "010", "1e3", "NO", "12:30", "2026-12-31", "null", "~", "a: b", "- x", "", "é\n", "a\x85b", "a \u2028 b\n"],
 )
 def test_what_is_written_is_read_as_it_was_meant_by_us_and_by_others(text):
     document = {"kind": "Job", "name": "a", "x": {"y": text}}

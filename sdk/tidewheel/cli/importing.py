@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tidewheel import definitions
-from tidewheel.cli import later
 from tidewheel.importers import crontab as cron
+from tidewheel.importers import eventbridge as aws
+from tidewheel.importers import kubernetes, writing
+from tidewheel.importers import quartz as java
+from tidewheel.importers.report import Imported
 
 USER_COLUMN = {"auto": None, "yes": True, "no": False}
 
@@ -19,19 +25,26 @@ def import_() -> None:
     """Turn other systems' schedules into definition files."""
 
 
-later.add(import_, "kubernetes-cronjob", "eventbridge", "quartz")
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """What every importer can be told."""
+    options = (
+        click.option("-o", "--output", "target", type=click.Path(dir_okay=False), help="A file, not standard output."),
+        click.option("--queue", default="default", show_default=True, help="The queue that the jobs run in."),
+        click.option("--tenant", help="The tenant to write into each definition."),
+        click.argument("files", nargs=-1, required=True),
+    )
+    for option in options:
+        command = option(command)
+    return command
 
 
 @import_.command()
-@click.argument("files", nargs=-1, required=True)
-@click.option("--tenant", help="The tenant to write into each definition.")
+@_common
 @click.option("--timezone", default="UTC", show_default=True, help="Where neither CRON_TZ nor TZ stands in the file.")
-@click.option("--queue", default="default", show_default=True, help="The queue that the jobs run in.")
 @click.option("--task", default="crontab.run", show_default=True, help="The registered task that runs a command.")
 @click.option(
     "--user-column", type=click.Choice(list(USER_COLUMN)), default="auto", help="Whether a user stands before commands."
 )
-@click.option("-o", "--output", "target", type=click.Path(dir_okay=False), help="A file instead of standard output.")
 def crontab(
     *,
     files: tuple[str, ...],
@@ -49,7 +62,56 @@ def crontab(
     """
     sources = [source for file in files for source in _read(file, USER_COLUMN[user_column])]
     settings = cron.Settings(tenant=tenant, timezone=timezone, queue=queue, task=task)
-    imported = cron.convert(sources, settings)
+    _finish(cron.convert(sources, settings), target, "lines")
+
+
+ONE_TASK = click.option("--task", help="One registered task for all, not one that is named after each.")
+
+
+@import_.command("kubernetes-cronjob")
+@_common
+@click.option("--timezone", default="UTC", show_default=True, help="Where no timeZone is said: the controller's.")
+@ONE_TASK
+def kubernetes_cronjob(*, files: tuple[str, ...], target: str | None, **said: Any) -> None:
+    """CronJobs of Kubernetes: manifests, or what `kubectl get cronjobs -A -o yaml` prints.
+
+    Definitions go to standard output, ready for `tidewheel apply -f -`; what could not be carried over is said on
+    standard error.
+    """
+    _finish(kubernetes.convert(_files(files), _settings(said)), target, "CronJobs or files")
+
+
+@import_.command()
+@_common
+@ONE_TASK
+def eventbridge(*, files: tuple[str, ...], target: str | None, **said: Any) -> None:
+    """EventBridge: what `aws scheduler get-schedule` prints, or CloudFormation templates.
+
+    Terraform is not read. Definitions go to standard output, ready for `tidewheel apply -f -`; what could not be
+    carried over is said on standard error.
+    """
+    _finish(aws.convert(_files(files), _settings(said)), target, "schedules or files")
+
+
+@import_.command()
+@_common
+@click.option("--timezone", default="UTC", show_default=True, help="Where no time-zone is said: Quartz's machine's.")
+@ONE_TASK
+def quartz(*, files: tuple[str, ...], target: str | None, **said: Any) -> None:
+    """Quartz's job files: XML whose root is job-scheduling-data.
+
+    Definitions go to standard output, ready for `tidewheel apply -f -`; what could not be carried over is said on
+    standard error.
+    """
+    _finish(java.convert(_files(files), _settings(said)), target, "triggers, jobs or files")
+
+
+def _settings(said: dict[str, Any]) -> writing.Settings:
+    return writing.Settings(now=datetime.now(UTC), **said)
+
+
+def _finish(imported: Imported, target: str | None, things: str) -> None:
+    """Definitions to where they go, remarks to people; 1 when their own system could not read something."""
     text = definitions.write(imported.documents) if imported.documents else ""
     if target is None:
         click.echo(text, nl=False)
@@ -58,23 +120,31 @@ def crontab(
     for remark in imported.remarks:
         click.echo(str(remark), err=True)
     left_out = sum(remark.left_out for remark in imported.remarks)
-    click.echo(f"{len(imported.documents)} schedules, {left_out} lines left out", err=True)
+    click.echo(f"{len(imported.documents)} schedules, {left_out} {things} left out", err=True)
     if any(remark.broken for remark in imported.remarks):
         click.get_current_context().exit(1)
 
 
+def _files(names: Iterable[str]) -> list[writing.File]:
+    return [writing.File(path=path, data=data) for name in names for path, data in _bytes(name)]
+
+
 def _read(file: str, user_column: bool | None) -> list[cron.Source]:  # noqa: FBT001 -- three values, one of them "find out"
+    # Cron reads bytes; a command may hold what is no UTF-8.
+    return [
+        cron.Source(path=path, text=data.decode("utf-8", "replace"), user_column=user_column)
+        for path, data in _bytes(file)
+    ]
+
+
+def _bytes(file: str) -> list[tuple[str, bytes]]:
+    """What stands in a file, in the files of a folder, or on standard input."""
     if file == "-":
-        text = sys.stdin.buffer.read().decode("utf-8", "replace")
-        return [cron.Source(path="-", text=text, user_column=user_column)]
+        return [("-", sys.stdin.buffer.read())]
     path = Path(file)
     try:
         paths = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
-        # Cron reads bytes; a command may hold what is no UTF-8.
-        return [
-            cron.Source(path=str(each), text=each.read_text("utf-8", "replace"), user_column=user_column)
-            for each in paths
-        ]
+        return [(str(each), each.read_bytes()) for each in paths]
     except OSError as error:
         raise click.UsageError(f"{file} cannot be read: {error.strerror}") from error
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from tidewheel.importers.report import NOTE_LENGTH_MAX, TIMEOUT, Imported, Remark, free, slug, template_in
+
 MACROS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
-TIMEOUT = "P1D"  # Cron ends no command. A run needs an end, and a day is longer than anything that cron starts daily.
-NAME_LENGTH_MAX = 100  # of 128: the rest is for the line that tells twins apart
-NOTE_LENGTH_MAX = 4096
 DIGITS_MAX = 4  # of a number: no field goes further than 59, and Python reads no number of 5,000
 ACCOUNTS = frozenset(
     {"root", "daemon", "bin", "sys", "man", "mail", "news", "www-data", "backup", "list", "nobody", "postgres", "mysql"}
@@ -43,20 +42,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
-    """What a person should know about a line. `left_out`: nothing was made of it; `broken`: cron can't read it."""
-
-    path: str
-    line: int
-    text: str
-    left_out: bool = False
-    broken: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {'left out: ' if self.left_out else ''}{self.text}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One line that runs a command. `stdin` is what stood behind the first `%`."""
 
@@ -67,14 +52,6 @@ class Entry:
     command: str
     stdin: str | None
     env: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """Definitions, and what there is to say about the lines they came from."""
-
-    documents: tuple[dict[str, Any], ...]
-    remarks: tuple[Remark, ...]
 
 
 def convert(sources: Iterable[Source], settings: Settings) -> Imported:
@@ -182,6 +159,9 @@ class _Reader:
             self.remark(number, "its command is not UTF-8, and JSON has nothing else", left_out=True)
             return
         command, stdin = command_and_input(rest)
+        if template := template_in([command, stdin, list(self._env.values())]):
+            self.remark(number, f"{template} would be filled in here: put the command into a script", left_out=True)
+            return
         if stdin is not None:
             self.remark(number, "what stands behind % is passed on as stdin, for the task to give to the command")
         env = dict(self._env)
@@ -321,9 +301,8 @@ def _document(path: str, entry: Entry, name: str, settings: Settings) -> dict[st
 def _name(path: str, entry: Entry, taken: set[str]) -> str:
     """File and command, so that moving a line keeps its schedule; twins are told apart by their line."""
     file = PurePath(path).name if path != "-" else "crontab"
-    name = _slug(f"{file}-{_program(entry.command)}")[:NAME_LENGTH_MAX]
-    by_line = f"{name}-{entry.line}"
-    return next(each for each in (name, by_line, *(f"{by_line}-{nth}" for nth in range(2, 1000))) if each not in taken)
+    name = slug(f"{file}-{_program(entry.command)}")
+    return free(name, f"{name}-{entry.line}", taken)
 
 
 _NOT_THE_PROGRAM = re.compile(r"[A-Za-z_]\w*=.*|\[|test|-.*|cd|&&|\|\||;|sudo|nice|ionice|env|exec|command|!|\(|\{")
@@ -337,10 +316,6 @@ def _program(command: str) -> str:
             words = words[words.index(separator) + 1 :]
     word = next((word for word in words if not _NOT_THE_PROGRAM.fullmatch(word)), "command")
     return PurePath(word).name or "command"
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._") or "entry"
 
 
 def _owner(path: str) -> str | None:
