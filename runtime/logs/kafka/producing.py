@@ -223,10 +223,9 @@ class KafkaProducer:
             try:
                 client.send_offsets_to_transaction(wanted, membership, self._seconds)
             except RAISED as exception:
-                error = error_of(exception)
-                told = translated(error, f"producer {self._id}, positions")
-                if self._claim is None or not left or not isinstance(told, MovedOn):
-                    raise self._break(told) from exception
+                error, what = error_of(exception), f"producer {self._id}, positions"
+                if self._claim is None or not left or not isinstance(translated(error, what), MovedOn):
+                    raise self._break(translated(error, what)) from exception
                 self._settle(self._claim, membership)
                 self._repeat(client, sent)
             else:
@@ -325,7 +324,8 @@ class KafkaProducer:
             raise self._break(translated(error_of(exception), f"producer {self._id}, {what}")) from exception
 
     def _break(self, error: LogError) -> LogError:
-        self._broken = error
+        """What is kept of it is a copy: the error itself comes to hold all it passes through, the client among it."""
+        self._broken = type(error)(str(error))
         return error
 
     @property

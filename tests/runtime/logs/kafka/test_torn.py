@@ -5,6 +5,7 @@ and is refused. Without it half of the next transaction is seen for ever: that i
 to be what prevents it.
 """
 
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -19,7 +20,7 @@ from runtime.logs.kafka.producing import KafkaProducer
 from runtime.logs.kafka.settings import KafkaSettings
 from runtime.record import Outgoing
 from tests.runtime.logs.words import E0, SPECS, read, to, write
-from tests.support.proxy import END_TXN, Fate, Proxy, proxied
+from tests.support.proxy import ADD_OFFSETS, END_TXN, Fate, Proxy, proxied
 
 LONG = timedelta(seconds=20)  # a transaction outlives a commit that is repeated after a second and a half
 
@@ -151,6 +152,18 @@ def test_a_commit_of_which_nobody_hears_is_an_error_and_the_log_tells_what_becam
     log.open_producer("writer", group="group").close()
     assert read(log, E0) == seen
     assert log.committed("group", [E0]) == ({E0: 3} if seen else {})
+
+
+def test_a_producer_that_has_failed_lets_go_of_its_client_when_it_is_closed(opened, proxy):
+    """A client has threads and connections; the garbage collector would come for it some time."""
+    producer = opened(session=timedelta(seconds=2)).open_producer("writer", group="group")
+    client = weakref.ref(producer._client)
+    proxy.every(ADD_OFFSETS, Fate.DROP)
+    with pytest.raises(LogError, match="positions") as failed:
+        write(producer, *to(E0, "A"), positions={E0: 3})
+    producer.close()
+    del failed
+    assert client() is None
 
 
 def test_a_calm_network_replaces_nobody(opened):
