@@ -13,7 +13,6 @@ from tidewheel.importers.eventbridge import task_of
 from tidewheel.importers.report import Imported
 from tidewheel.importers.writing import File
 
-ONCE = "it runs in the year 2027 only, and expressions have no year here"
 LAMBDA = "arn:aws:lambda:eu-west-1:111122223333:function:work"
 
 
@@ -87,8 +86,8 @@ def test_a_rate_counts_from_its_start_also_when_that_is_past():
         ),
         ({"EndDate": "2026-01-01T00:00:00Z"}, "f: x: EndDate: left out: ended at 2026-01-01T00:00:00Z"),
         (
-            {"ScheduleExpression": "cron(0 0 1 1 ? 2027)"},
-            f"f: x: ScheduleExpression: left out: 'cron(0 0 1 1 ? 2027)': {ONCE}",
+            {"ScheduleExpression": "cron(0 0 1 1 ? 2020-2025)"},
+            "f: x: ScheduleExpression: left out: runs until the year 2025 only, which is past",
         ),
         (
             {"ScheduleExpressionTimezone": "Mars/Olympus"},
@@ -109,6 +108,14 @@ def test_what_is_no_expression_is_broken(expression):
     imported = printed(expression)
     assert imported.documents == ()
     assert imported.remarks[0].broken
+
+
+def test_a_beginning_and_an_end_stay_and_years_are_ones():
+    dates = {"StartDate": "2026-07-01T00:00:00Z", "EndDate": "2029-07-01T00:00:00Z"}
+    trigger = of("cron(0 0 1 1 ? 2027-2030)", ScheduleExpressionTimezone="Europe/Paris", **dates)["trigger"]
+    assert (trigger["start_at"], trigger["end_at"]) == ("2026-12-31T23:00:00Z", "2029-07-01T00:00:00Z")
+    trigger = of("cron(0 0 1 * ? 2026)", **dates)["trigger"]
+    assert (trigger["start_at"], trigger["end_at"]) == ("2026-07-01T00:00:00Z", "2027-01-01T00:00:00Z")
 
 
 # --- what ---

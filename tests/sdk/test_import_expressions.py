@@ -88,8 +88,8 @@ def test_weekdays_that_count_from_1_are_the_same_days_here(items):
     field = ",".join(items)
     wanted = [day for day in YEAR if any(named_by(item)(day) for item in items)]
     assert days(Translated(cron=f"0 12 * * {weekdays_from_1(field)}")) == wanted
-    assert days(quartz(f"0 0 12 ? * {field}", 2026)) == wanted
-    assert days(eventbridge(f"0 12 ? * {field} *", 2026)) == wanted
+    assert days(quartz(f"0 0 12 ? * {field}")) == wanted
+    assert days(eventbridge(f"0 12 ? * {field} *")) == wanted
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_what_is_no_weekday_is_said(field):
         ("0 0 12 L-3 * ?", "0 0 12 L-3 * *"),
         ("0 0 12 L-0 * ?", "0 0 12 L * *"),
         ("0 0 12 15W jan-mar ? *", "0 0 12 15W JAN-MAR *"),
-        ("0 0 22-2 * 11-2 ? 2020-2099", "0 0 22-2 * 11-2 *"),
+        ("0 0 22-2 * 11-2 ? 1970-2099", "0 0 22-2 * 11-2 *"),
         ("0 /5 * * * ?", "0 */5 * * * *"),
         ("0 5/60 * * * ? */1", "0 5/60 * * * *"),
         ("0 5/61 * * * ?", "0 5 * * * *"),
     ],
 )
 def test_quartz_has_seconds_and_a_question_mark_and_may_have_a_year(theirs, ours):
-    assert quartz(theirs, 2026) == Translated(cron=ours)
+    assert quartz(theirs) == Translated(cron=ours)
     parse(ours)
 
 
@@ -153,22 +153,37 @@ def test_quartz_has_seconds_and_a_question_mark_and_may_have_a_year(theirs, ours
     [
         ("0 10 * * ? *", "0 10 * * *"),
         ("15 12 ? * 2-6 *", "15 12 * * 1-5"),
-        ("0 8 1 * ? 2024/1", "0 8 1 * *"),
+        ("0 8 1 * ? */1", "0 8 1 * *"),
         ("0/5 8-17 ? * 6#3 1970-2199", "0/5 8-17 * * 5#3"),
     ],
 )
 def test_eventbridge_has_a_year_and_no_seconds(theirs, ours):
-    assert eventbridge(theirs, 2026) == Translated(cron=ours)
+    assert eventbridge(theirs) == Translated(cron=ours)
     parse(ours)
+
+
+@pytest.mark.parametrize(
+    ("year", "first", "last"),
+    [
+        ("2027", 2027, 2027),
+        ("2027,2028", 2027, 2028),
+        ("2026-2030", 2026, 2030),
+        ("2024/1", 2024, None),
+        ("2027-2199", 2027, None),
+        ("1970-2030", None, 2030),
+        ("1970-2199", None, None),
+        ("*", None, None),
+    ],
+)
+def test_years_that_follow_each_other_are_a_beginning_and_an_end(year, first, last):
+    assert quartz(f"0 0 12 1 1 ? {year}") == Translated(cron="0 0 12 1 1 *", first=first, last=last)
 
 
 @pytest.mark.parametrize(
     ("theirs", "why"),
     [
-        ("0 0 12 1 1 ? 2027", "it runs in the year 2027 only, and expressions have no year here"),
-        ("0 0 12 1 1 ? 2026-2030", "it runs in the year 2026-2030 only, and expressions have no year here"),
-        ("0 0 12 1 1 ? 2027-2199", "it runs in the year 2027-2199 only, and expressions have no year here"),
-        ("0 0 12 1 1 ? */2", "it runs in the year */2 only, and expressions have no year here"),
+        ("0 0 12 1 1 ? */2", "it runs in the years */2 only, and beginning and end cannot say that"),
+        ("0 0 12 1 1 ? 2027,2030", "it runs in the years 2027,2030 only, and beginning and end cannot say that"),
         ("0 0 12 L-3W * ?", "the workday nearest to a day before the last (L-3W) has no counterpart"),
         ("0 0 0 30 2 ?", "no month has such a day, so it never runs: start what it is for by hand"),
         ("0 0 0 31W 4,6 ?", "no month has such a day, so it never runs: start what it is for by hand"),
@@ -177,7 +192,7 @@ def test_eventbridge_has_a_year_and_no_seconds(theirs, ours):
 )
 def test_what_we_have_no_words_for_is_left_out_with_its_reason(theirs, why):
     with pytest.raises(Untranslatable) as told:
-        quartz(theirs, 2026)
+        quartz(theirs)
     assert str(told.value) == why
 
 
@@ -199,7 +214,7 @@ def test_what_we_have_no_words_for_is_left_out_with_its_reason(theirs, why):
 )
 def test_what_their_own_system_cannot_read_is_told_apart(read, theirs):
     with pytest.raises(Unreadable):
-        read(theirs, 2026)
+        read(theirs)
 
 
 # --- Kubernetes -----------------------------------------------------------------------------------------------------

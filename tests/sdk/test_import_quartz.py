@@ -52,7 +52,16 @@ def test_a_whole_file_becomes_definitions_and_remarks():
 
 
 def test_a_cron_trigger_keeps_its_seconds_and_counts_weekdays_from_0():
-    assert cron("15 0/5 8-18 ? * 2-6 2020-2099")["trigger"] == {"cron": "15 0/5 8-18 * * 1-5", "timezone": "UTC"}
+    assert cron("15 0/5 8-18 ? * 2-6 1970-2099")["trigger"] == {"cron": "15 0/5 8-18 * * 1-5", "timezone": "UTC"}
+
+
+def test_a_year_is_a_beginning_and_an_end():
+    assert cron("0 0 12 14 7 ? 2028")["trigger"] == {
+        "cron": "0 0 12 14 7 *",
+        "timezone": "UTC",
+        "start_at": "2028-01-01T00:00:00Z",
+        "end_at": "2029-01-01T00:00:00Z",
+    }
 
 
 def test_a_zone_that_is_not_said_was_that_of_quartzs_machine():
@@ -68,7 +77,7 @@ def test_a_zone_that_is_not_said_was_that_of_quartzs_machine():
     ("expression", "remark"),
     [
         ("0 0 12 * * *", "broken: {}: exactly one of day of month and day of week must be ?"),
-        ("0 0 12 1 1 ? 2030", "{}: it runs in the year 2030 only, and expressions have no year here"),
+        ("0 0 12 1 1 ? 2030/2", "{}: it runs in the years 2030/2 only, and beginning and end cannot say that"),
         ("0 0 12 ? * 9", "broken: {}: '9' is no day of week"),
     ],
 )

@@ -256,12 +256,14 @@ def _trigger(item: Item, written: str, settings: Settings, tell: Tell) -> dict[s
         edges.pop("start_at", None)  # the anchor begins it
         return {"every": _rate(text, "anchor" in edges, tell), **edges, **spread}
     edges.pop("anchor", None)
-    return {"cron": _cron(text, written, settings), "timezone": zone, "gap_policy": "skip", **edges, **spread}
+    translated = _cron(text, written)
+    times.bounded((translated.first, translated.last), zone, edges, settings.now, "ScheduleExpression")
+    return {"cron": translated.cron, "timezone": zone, "gap_policy": "skip", **edges, **spread}
 
 
-def _cron(text: str, written: str, settings: Settings) -> str:
+def _cron(text: str, written: str) -> expressions.Translated:
     try:
-        return expressions.eventbridge(text, settings.now.year).cron
+        return expressions.eventbridge(text)
     except expressions.Unreadable as error:
         raise LeftOut(f"{written!r}: {error}", field="ScheduleExpression", broken=True) from error
     except expressions.Untranslatable as error:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 CHARACTERS_MAX = 256  # of an expression in a definition
 DIGITS_MAX = 4
-YEARS_END = 2099  # what those mean who write a last year and mean none: as far as Quartz itself looks
+YEARS_BEGIN, YEARS_END = 1970, 2099  # who writes years up to here, or further, means no end
+YEARS_MAX = 300  # that a field may name: both systems end before 2300
 MACROS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -54,10 +55,15 @@ WEEKDAY_FROM_1 = Field(name="day of week", low=1, high=7, names=WEEKDAYS, shift=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translated:
-    """An expression of ours. `literal`: its day fields are joined with "and" only where one is a bare `*`."""
+    """An expression of ours. `literal`: its day fields are joined with "and" only where one is a bare `*`.
+
+    It holds for the years from `first` to `last`; None: from ever, for ever.
+    """
 
     cron: str
     literal: bool = False
+    first: int | None = None
+    last: int | None = None
 
 
 def kubernetes(text: str) -> Translated:
@@ -75,17 +81,17 @@ def kubernetes(text: str) -> Translated:
     return _checked([minute, hour, day, month, weekday], literal=literal)
 
 
-def eventbridge(text: str, this_year: int) -> Translated:
+def eventbridge(text: str) -> Translated:
     """Minute, hour, day, month, weekday from 1, year."""
     *written, year = _parts(text, 6)
-    return _with_letters(written, (MINUTE, HOUR), year, this_year)
+    return _with_letters(written, (MINUTE, HOUR), year)
 
 
-def quartz(text: str, this_year: int) -> Translated:
+def quartz(text: str) -> Translated:
     """Second, minute, hour, day, month, weekday from 1, and a year or none."""
     written = text.split()
     year = written.pop() if len(written) == 7 else "*"  # noqa: PLR2004 -- the fields with the year
-    return _with_letters(_parts(" ".join(written), 6), (SECOND, MINUTE, HOUR), year, this_year)
+    return _with_letters(_parts(" ".join(written), 6), (SECOND, MINUTE, HOUR), year)
 
 
 def weekdays_from_1(text: str) -> str:
@@ -105,7 +111,7 @@ def _parts(text: str, count: int) -> list[str]:
     return [part.upper() for part in parts]
 
 
-def _with_letters(written: list[str], clock: tuple[Field, ...], year: str, this_year: int) -> Translated:
+def _with_letters(written: list[str], clock: tuple[Field, ...], year: str) -> Translated:
     *times, day, month, weekday = written
     if (day == "?") is (weekday == "?"):
         raise Unreadable("exactly one of day of month and day of week must be ?")
@@ -115,9 +121,8 @@ def _with_letters(written: list[str], clock: tuple[Field, ...], year: str, this_
         _plain(month, MONTH),
         "*" if weekday == "?" else weekdays_from_1(weekday),
     ]
-    if not _any_year(year, this_year):
-        raise Untranslatable(f"it runs in the year {year[:40]} only, and expressions have no year here")
-    return _checked(parts, literal=False)
+    first, last = _years(year)
+    return replace(_checked(parts, literal=False), first=first, last=last)
 
 
 def _checked(parts: list[str], *, literal: bool) -> Translated:
@@ -130,19 +135,20 @@ def _checked(parts: list[str], *, literal: bool) -> Translated:
     return Translated(cron=cron, literal=literal)
 
 
-def _any_year(text: str, this_year: int) -> bool:
-    """Whether a year field leaves out no year that is to come, as far as anyone looks."""
-    match = re.fullmatch(r"(?:\*|(\d{4})(?:-(\d{4}))?)(?:/(\d{1,4}))?", text, re.ASCII)
-    if match is None:
-        if not re.fullmatch(r"[\d*,/-]{1,200}", text, re.ASCII):
+def _years(text: str) -> tuple[int | None, int | None]:
+    """The first and the last year that a field names; None where it names all before or behind."""
+    named: set[int] = set()
+    for item in text.split(","):
+        match = re.fullmatch(r"(?:\*|(\d{4})(?:-(\d{4}))?)(?:/(\d{1,3}))?", item, re.ASCII)
+        if match is None or match[3] == "0" * len(match[3] or "x"):
             raise Unreadable(f"{text[:40]!r} is no year")
-        return False
-    first, last, step = match.groups()
-    every = step is None or step.strip("0") == "1"
-    if first is None:
-        return every
-    ends = int(last) if last else None if step else int(first)
-    return every and int(first) <= this_year and (ends is None or ends >= YEARS_END)
+        first, last, step = match.groups()
+        begin = int(first or YEARS_BEGIN)
+        end = int(last) if last else begin if first and not step else YEARS_END
+        named.update(range(begin, min(end, begin + YEARS_MAX) + 1, int(step or 1)))
+    if not named or max(named) - min(named) + 1 > len(named):
+        raise Untranslatable(f"it runs in the years {text[:40]} only, and beginning and end cannot say that")
+    return min(named) if min(named) > YEARS_BEGIN else None, max(named) if max(named) < YEARS_END else None
 
 
 def _ever(day: str, month: str) -> bool:

@@ -193,13 +193,15 @@ def _cron(trigger: Element, edges: dict[str, Any], settings: Settings, tell: Tel
     if not times.is_zone(zone or settings.timezone):
         raise LeftOut(f"{zone[:60] if zone else settings.timezone!r} is no zone of IANA's database", field="time-zone")
     try:
-        cron = expressions.quartz(written.upper(), settings.now.year).cron
+        translated = expressions.quartz(written.upper())
     except expressions.Unreadable as error:
         raise LeftOut(f"{written!r}: {error}", field="cron-expression", broken=True) from error
     except expressions.Untranslatable as error:
         raise LeftOut(f"{written!r}: {error}", field="cron-expression") from error
     edges.pop("anchor", None)
-    return {"cron": cron, "timezone": zone or settings.timezone, **edges}, written
+    zone = zone or settings.timezone
+    times.bounded((translated.first, translated.last), zone, edges, settings.now, "cron-expression")
+    return {"cron": translated.cron, "timezone": zone, **edges}, written
 
 
 def _simple(trigger: Element, edges: dict[str, Any], now: str, tell: Tell) -> tuple[dict[str, Any], str]:

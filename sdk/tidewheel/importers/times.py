@@ -6,6 +6,7 @@ import re
 import zoneinfo
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
+from typing import Any
 
 from tidewheel.importers.report import LeftOut
 
@@ -66,6 +67,25 @@ def instant(value: object, zone: str, field: str) -> tuple[datetime, bool]:
 def text(at: datetime) -> str:
     """An instant as definitions write it."""
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def bounded(years: tuple[int | None, int | None], zone: str, edges: dict[str, Any], now: datetime, field: str) -> None:
+    """Beginning and end of the years that an expression holds for, by the clocks of its zone; closer ones stay.
+
+    Raises `LeftOut` when they are over, or outside of the edges given.
+    """
+    first, last = years
+    if first is not None:
+        start = instant(f"{first:04}-01-01T00:00:00", zone, field)[0]
+        if start > now:
+            edges["start_at"] = max(text(start), edges.get("start_at", ""))
+    if last is not None:
+        end = instant(f"{last + 1:04}-01-01T00:00:00", zone, field)[0]
+        if end <= now:
+            raise LeftOut(f"runs until the year {last} only, which is past", field=field)
+        edges["end_at"] = min(text(end), edges.get("end_at", "9999"))
+    if edges.get("end_at", "9999") <= edges.get("start_at", ""):
+        raise LeftOut("ends before it starts", field=field)
 
 
 def is_zone(name: str) -> bool:
