@@ -10,7 +10,11 @@ partition halts, and a person decides.
     a store ahead of its changelog, in which a footer stands:    the same: the state of that footer is whole, and what
       the log's end was lost with committed transactions           it has not read yet is read again and decided anew,
                                                                    with the same ids
-    a store ahead of its changelog, in which no footer stands    halt: the store is all that is left of the state
+    a store that does not fit to its changelog: another          the same
+      transaction ends at its position, or none, or not the
+      next one stands behind it
+    a store of either kind, and a changelog without a footer     halt: the store is all that is left of the state
+    a changelog that nobody can read, or that goes back          halt: nobody can tell what the state is
     a changelog without a footer, while the group has positions  halt: there was a state, and it is gone
     a changelog that was deleted and created again               halt: the state belongs to the former one
     an input that was deleted and created again                  halt *: the position belongs to the former one
@@ -248,6 +252,14 @@ def lost(partition: Partition, what: str, place: str) -> Halted:
     return Halted(
         f"{what}, and no transaction stands in {partition.changelog.topic} partition {partition.number}: the state is "
         f"lost from the log. {_to_begin_anew(partition, place)}"
+    )
+
+
+def impossible(partition: Partition, what: str, place: str) -> Halted:
+    """Why a partition must not be built from a changelog that cannot be followed."""
+    return Halted(
+        f"{partition.changelog.topic} partition {partition.number} cannot be followed: {what}. Restore the topic from "
+        f"a backup of the brokers' disks. {_to_begin_anew(partition, place)}"
     )
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from runtime.record import Outgoing, Record, TopicPartition
     from schemas.topics import TopicSpec
@@ -155,9 +155,13 @@ class Member(Protocol):
 
 
 class Log(Protocol):
-    """A log. `cluster_id` names this one and no other; `topic_id` this incarnation of a topic."""
+    """A log. `cluster_id` names this one and no other; `topic_id` this incarnation of a topic.
+
+    `compaction_lag`: a record of a changelog that is younger stands where it was written.
+    """
 
     cluster_id: str
+    compaction_lag: timedelta
 
     def create(self, specs: Mapping[TopicSpec, int]) -> None:
         """Create topics with their partition counts; those that exist with the same count are left as they are.

@@ -53,8 +53,8 @@ class Partition:
 class Checkpoint:
     """Up to where a store has applied the changelog, and whose store it is.
 
-    `footer` is the last one applied; None while a rebuild has not met one yet. `read_at` is when a restore read up to
-    there; None: at the footer's clock mark.
+    `footer` is the last one applied, and stands right before `changelog_offset`; None in the middle of a restore.
+    `read_at` is when a restore read up to there; None: at the footer's clock mark.
     """
 
     cluster_id: str

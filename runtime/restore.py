@@ -5,11 +5,15 @@ transaction is read; rows and a decision without a footer belong to a torn trans
 given back to be rolled forward from the state before it; the held-back rows are dropped. A decision with a part
 missing sent nothing and is dropped.
 
-A store that cannot be read, belongs to another cluster, role or partition, or is ahead of the log, is set aside and
-built anew from the whole changelog, unless there is nothing to build it from (`runtime.continuity` says when a
-partition halts instead). One that was away for longer than deletions stay in the changelog is emptied and built anew:
-it would keep what was deleted meanwhile. A restore that is cut short goes on where it was: rows are in the store before
-the checkpoint says so, and wakeups are derived before it says that all is done, or all of them anew by the next one.
+A store that cannot be read, belongs to another cluster, role or partition, is ahead of the log, or does not fit to it,
+is set aside and built anew from the whole changelog, unless there is nothing to build it from (`runtime.continuity`
+says when a partition halts instead). It fits when the footer that it knows stands right before its position, and the
+next one behind it is of the next transaction. In a changelog that has moved on by more than its compaction lag both may
+be gone: then the next one need only be a later one.
+
+One that was away for longer than deletions stay in the changelog is emptied and built anew: it would keep what was
+deleted meanwhile. A restore that is cut short goes on where it was: rows are in the store before the checkpoint says
+so, and wakeups are derived before it says that all is done, or all of them anew by the next one.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 TAIL_RECORDS = 4_096  # where the last footer is looked for first: more than most transactions hold
 HELD_ROWS_MAX = 20_000  # rows applied at once: a long replay is checkpointed on the way, so that it survives a crash
+LAG_SURE = 5 / 6  # the share of a compaction lag in which nothing is gone, whatever clocks differ and caches believe
 AWAY_MAX = TOMBSTONES_KEPT - timedelta(hours=1)  # an hour for clocks that differ, and for the restore itself
 CLAIMS_KEPT = timedelta(minutes=50)  # on Kafka nothing is compacted within an hour (runtime.logs.kafka.topics)
 TOLD_SECONDS = 5.0  # between two lines about how much is left
@@ -47,6 +52,10 @@ class Restored:
 
     footer: Footer | None
     torn: Decision | None
+
+
+class Impossible(Exception):
+    """A changelog says what cannot be behind what was known before, or what nobody can read."""
 
 
 class Progress:
@@ -90,13 +99,18 @@ class Claim:
 class Replay:
     """What was read behind the checkpoint and is not applied yet.
 
+    `footer` is the last one that is known; at first that of the store, which should stand right before its `position`.
+    `strict`: the store is so young that this footer, and the one behind it, cannot have been compacted.
     `anew`: every wakeup is derived anew at the end, not only those of touched keys. `claim` is the last footer with a
     digest of the state there; `claimed` are the rows up to it that are not applied yet.
     """
 
     footer: Footer | None
+    position: int
+    strict: bool
     anew: bool
     began_at: datetime
+    recognised: bool = False  # the store's footer stands where it should
     held: dict[bytes, bytes | None] = field(default_factory=dict)
     released: dict[bytes, bytes | None] = field(default_factory=dict)
     parts: list[bytes] = field(default_factory=list)
@@ -107,17 +121,18 @@ class Replay:
     def take(self, record: Record) -> None:
         """Read one changelog record."""
         key, value = record.key or b"", record.value
-        if key == framing.FOOTER_KEY:
-            assert value is not None
-            self._close(framing.read_footer(value), record.offset)
+        if record.offset < self.position:
+            self._recognise(key, value)
+        elif key == framing.FOOTER_KEY:
+            self._close(_footer(value), record.offset)
         elif key.startswith(framing.DECISION_KEY):
-            assert value is not None
             if key.endswith(b"0000"):
                 self.parts.clear()
-            self.parts.append(value)
-        else:
-            assert key.startswith(ROW), f"unknown changelog key {key!r}"
+            self.parts.append(value or b"")
+        elif key.startswith(ROW):
             self.held[key] = value
+        else:
+            raise Impossible(f"the record at {record.offset} has the unknown key {key!r}")
 
     def release(self) -> None:
         """The rows read so far are known to be committed: a footer stands behind them."""
@@ -125,9 +140,27 @@ class Replay:
         self.touched |= {split_row_key(key)[0] for key in self.held}
         self.held = {}
 
+    def _recognise(self, key: bytes, value: bytes | None) -> None:
+        if key != framing.FOOTER_KEY or _footer(value) != self.footer:
+            raise Impossible(f"what stands before {self.position} is not the transaction that the store has read last")
+        self.recognised = True
+
+    def _check_follows(self, footer: Footer) -> None:
+        """Whether a footer can be the next one behind the last."""
+        strict, self.strict = self.strict, False
+        if self.footer is None:
+            return
+        last = self.footer.sequence
+        if footer.sequence <= last:
+            raise Impossible(f"transaction {footer.sequence} stands behind transaction {last}")
+        if strict and not self.recognised:
+            raise Impossible(f"no transaction ends before {self.position}")
+        if strict and footer.sequence > last + 1:
+            raise Impossible(f"transaction {footer.sequence} stands where {last + 1} should")
+
     def _close(self, footer: Footer, offset: int) -> None:
-        assert self.footer is None or footer.sequence >= self.footer.sequence, "the changelog's sequence went back"
-        self.footer = footer
+        self._check_follows(footer)
+        self.footer, self.position = footer, offset + 1
         self.release()
         if footer.digest:
             recent = footer.clock_mark > self.began_at - CLAIMS_KEPT
@@ -138,7 +171,10 @@ class Replay:
 
     def torn(self) -> Decision | None:
         """The decision at the end whose footer is missing."""
-        decision = framing.join_decision(self.parts) if self.parts else None
+        try:
+            decision = framing.join_decision(self.parts) if self.parts else None
+        except (Refused, ValueError) as error:
+            raise Impossible(f"the last decision cannot be read: {error}") from error
         if decision is None or (self.footer is not None and decision.head.sequence <= self.footer.sequence):
             return None
         return decision
@@ -156,14 +192,28 @@ def restore(
         telemetry.warning(Event.STORE_OUTDATED, role=partition.role, partition=str(partition.number))
         store.clear()
         checkpoint = None
-    begin = log.begin_offset(partition.changelog)
-    start = begin if checkpoint is None else max(begin, checkpoint.changelog_offset)
-    replay = Replay(
-        footer=None if checkpoint is None else checkpoint.footer, anew=checkpoint is None, began_at=progress.began_at
-    )
-    end = log.end_offset(partition.changelog)
-    progress.reached(end - start)
+    try:
+        return _replayed(log, store, workspace, partition, telemetry, progress, checkpoint)
+    except Impossible as reason:
+        if checkpoint is None:
+            raise continuity.impossible(partition, str(reason), store.place) from reason
+        _misfit(log, store, partition, checkpoint, telemetry, str(reason))
+    return restore(log, store, workspace, partition, telemetry, progress)  # the store is empty now
+
+
+def _replayed(
+    log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress,
+    checkpoint: Checkpoint | None,
+) -> Restored:  # fmt: skip
+    """`Impossible` when the changelog cannot be followed from there."""
+    begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
+    replay = _begun(log, begin, checkpoint, progress.began_at)
+    left = end - replay.position
+    progress.reached(left)
+    start = replay.position if replay.footer is None else max(begin, replay.position - 1)
     covered = _last_footer(log, partition.changelog, start, end)
+    if replay.footer is not None and covered < start:
+        raise Impossible(f"no transaction ends before {replay.position}, or behind it")
     for records in changelog.read(log, partition.changelog, start, end):
         for record in records:
             replay.take(record)
@@ -174,25 +224,51 @@ def restore(
             _verify(log, store, partition, replay, telemetry)
             _apply(log, store, partition, replay, records[-1].offset + 1)
         progress.reached(max(end - records[-1].offset - 1, 0))
+    torn = replay.torn()
     _verify(log, store, partition, replay, telemetry)
-    _finish(log, store, workspace, partition, replay, max(start, covered + 1))
+    _finish(log, store, workspace, partition, replay)
     progress.done()
     telemetry.info(
-        Event.PARTITION_RESTORED, records=end - start, keys=len(replay.touched), role=partition.role,
+        Event.PARTITION_RESTORED, records=left, keys=len(replay.touched), role=partition.role,
         partition=str(partition.number),
     )  # fmt: skip
-    return Restored(footer=replay.footer, torn=replay.torn())
+    return Restored(footer=replay.footer, torn=torn)
+
+
+def _begun(log: Log, begin: int, checkpoint: Checkpoint | None, now: datetime) -> Replay:
+    """Where a replay stands before it has read anything."""
+    if checkpoint is None:
+        return Replay(footer=None, position=begin, strict=False, anew=True, began_at=now)
+    known_at = _known_at(checkpoint)
+    return Replay(
+        footer=checkpoint.footer, position=max(begin, checkpoint.changelog_offset), anew=False, began_at=now,
+        strict=known_at is not None and now - known_at < log.compaction_lag * LAG_SURE,
+    )  # fmt: skip
 
 
 def last_word(log: Log, partition: Partition) -> Restored:
     """Where a partition stood by its changelog alone, for who looks at it from outside: no store is asked."""
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     start = max(begin, _last_footer(log, partition.changelog, begin, end))
-    replay = Replay(footer=None, anew=False, began_at=datetime.now(UTC))
-    for records in changelog.read(log, partition.changelog, start, end):
-        for record in records:
-            replay.take(record)
-    return Restored(footer=replay.footer, torn=replay.torn())
+    replay = Replay(footer=None, position=start, strict=False, anew=False, began_at=datetime.now(UTC))
+    try:
+        for records in changelog.read(log, partition.changelog, start, end):
+            for record in records:
+                replay.take(record)
+        return Restored(footer=replay.footer, torn=replay.torn())
+    except Impossible as reason:
+        raise continuity.impossible(partition, str(reason), "the data folder of its owner") from reason
+
+
+def _misfit(
+    log: Log, store: Store, partition: Partition, checkpoint: Checkpoint, telemetry: Telemetry, reason: str
+) -> None:
+    """A store is not what its changelog tells; `Halted` when it must be kept all the same."""
+    told = f"the store is at {checkpoint.changelog_offset}, and does not fit to the log: {reason}"
+    begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
+    if _last_footer(log, partition.changelog, begin, end) < begin:
+        raise continuity.lost(partition, told, store.place)
+    set_aside(store, partition, telemetry, told)
 
 
 def set_aside(store: Store, partition: Partition, telemetry: Telemetry, reason: str) -> None:
@@ -240,21 +316,20 @@ def _verify(log: Log, store: Store, partition: Partition, replay: Replay, teleme
 
 def _apply(log: Log, store: Store, partition: Partition, replay: Replay, offset: int) -> None:
     """Write released rows and up to where they were read; the wakeups that follow from them are still to be derived."""
-    meta = _checkpoint(log, partition, replay, replay.footer, offset)
+    footer = replay.footer if offset == replay.position else None
+    meta = _checkpoint(log, partition, replay, footer, offset)
     store.apply(replay.released | {META: meta, DERIVATION: None})
     replay.released = {}
 
 
-def _finish(
-    log: Log, store: Store, workspace: Workspace, partition: Partition, replay: Replay, offset: int
-) -> None:  # fmt: skip
+def _finish(log: Log, store: Store, workspace: Workspace, partition: Partition, replay: Replay) -> None:
     """Write what is left, and derive the wakeups that follow; a crash in between leaves it to be done again."""
     if replay.anew:
-        _apply(log, store, partition, replay, offset)
+        _apply(log, store, partition, replay, replay.position)
     else:
         store.apply(replay.released)
         workspace.reindex(replay.touched)
-        store.apply({META: _checkpoint(log, partition, replay, replay.footer, offset)})
+        store.apply({META: _checkpoint(log, partition, replay, replay.footer, replay.position)})
     workspace.derive_anew()
 
 
@@ -269,13 +344,24 @@ def _checkpoint(log: Log, partition: Partition, replay: Replay, footer: Footer |
 
 def _was_away_for_long(log: Log, partition: Partition, checkpoint: Checkpoint, now: datetime) -> bool:
     """Whether there is something to catch up with, and deletions in it may be gone already."""
-    mark = None if checkpoint.footer is None else checkpoint.footer.clock_mark
-    known_at = checkpoint.read_at or mark
+    known_at = _known_at(checkpoint)
     if known_at is not None and now - known_at < AWAY_MAX:
         return False
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     start = max(begin, checkpoint.changelog_offset)
     return _last_footer(log, partition.changelog, start, end) >= start
+
+
+def _known_at(checkpoint: Checkpoint) -> datetime | None:
+    """When the store knew all that stood before its position; None: nobody has written that down."""
+    return checkpoint.read_at or (None if checkpoint.footer is None else checkpoint.footer.clock_mark)
+
+
+def _footer(value: bytes | None) -> Footer:
+    try:
+        return framing.read_footer(value or b"")
+    except Refused as error:
+        raise Impossible(f"a footer cannot be read: {error}") from error
 
 
 def _usable_checkpoint(log: Log, store: Store, partition: Partition, telemetry: Telemetry) -> Checkpoint | None:

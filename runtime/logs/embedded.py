@@ -22,6 +22,7 @@ from runtime.log import LogError, OffsetOutOfRange, Owner
 from runtime.logs import layout
 from runtime.logs.alone import OnlyMember
 from runtime.logs.commits import Commits, Targets, stored_positions
+from runtime.logs.keeping import COMPACTION_LAG
 from runtime.logs.partition import Partition
 from runtime.logs.producing import BufferingProducer, Commit, Writer
 from runtime.logs.reading import Bounds, Taken, TurnReader, take
@@ -55,6 +56,7 @@ class EmbeddedLog:
     """`Log` in a folder. One process may have it open for writing; LogError names the folder when another has."""
 
     cluster_id: str
+    compaction_lag = COMPACTION_LAG
 
     def __init__(
         self, path: Path, clock: Clock, *, durability: Durability = "process", read_only: bool = False

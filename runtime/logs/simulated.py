@@ -59,6 +59,8 @@ class Topic:
 class SimulatedLog:
     """`Log`."""
 
+    compaction_lag = COMPACTION_LAG
+
     def __init__(self, seed: int, clock: Clock) -> None:
         self._chance = Random(seed)
         self._clock = clock

@@ -16,7 +16,14 @@ from runtime.logs.kafka.errors import translated
 from runtime.logs.kafka.producing import Deliveries, KafkaProducer
 from runtime.logs.kafka.reading import EPOCH
 from runtime.logs.kafka.settings import KafkaSettings, appender_config
-from runtime.logs.kafka.topics import ABSENT_PAUSE, ABSENT_TRIES, ANSWER_SECONDS, FRESH_SECONDS, MOVING_PAUSE
+from runtime.logs.kafka.topics import (
+    ABSENT_PAUSE,
+    ABSENT_TRIES,
+    ANSWER_SECONDS,
+    CHANGELOG_LAG,
+    FRESH_SECONDS,
+    MOVING_PAUSE,
+)
 from runtime.logs.producing import Commit
 from runtime.record import Outgoing, TopicPartition
 from schemas.topics import TopicSpec
@@ -49,6 +56,8 @@ class SimulatedKafka:
 
     With `generation_checked` off a commit quotes no membership, as if there were no group.
     """
+
+    compaction_lag = CHANGELOG_LAG
 
     def __init__(
         self, network: Network, machine: Machine, clock: Clock, *, settings: KafkaSettings = SETTINGS,

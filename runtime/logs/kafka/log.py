@@ -27,7 +27,7 @@ from runtime.logs.kafka.reading import KafkaReader
 from runtime.logs.kafka.sayings import Sayings
 from runtime.logs.kafka.settings import KafkaSettings, admin_config, check, check_version, group_config
 from runtime.logs.kafka.tending import Tending
-from runtime.logs.kafka.topics import ANSWER_SECONDS, Topics, answer, patiently
+from runtime.logs.kafka.topics import ANSWER_SECONDS, CHANGELOG_LAG, Topics, answer, patiently
 from runtime.logs.producing import Commit
 from runtime.record import Outgoing, TopicPartition
 from schemas.topics import TopicSpec
@@ -44,6 +44,7 @@ class KafkaLog:
     """
 
     cluster_id: str
+    compaction_lag = CHANGELOG_LAG
 
     def __init__(
         self, settings: KafkaSettings, clock: Clock, *, doubts: Callable[[doubt.Seen], str] = doubt.doubt,
