@@ -9,7 +9,7 @@ Age is measured against the end of the recovery (`recovery.to`), so it does not 
 
 from __future__ import annotations
 
-from scheduler import overlap, runs, skipping, timeline
+from scheduler import occurrences, overlap, runs, skipping, timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, millis
 from scheduler.plan import Plan
@@ -29,7 +29,7 @@ def decide(state: ScheduleState, context: Context, recovery: Recovery, due: Due,
         return (_skip(state, context, due, _last_missed(plan, to_ms), SkipReason.CATCH_UP, "catch_up is skip"),)
     opens = -((plan.window_ms - to_ms) // SECOND_MS)  # the first whole second within the window
     if due.nominal < opens:
-        return (_skip(state, context, due, opens - 1, SkipReason.CATCH_UP, "is older than the window"),)
+        return (_skip(state, context, due, _over(plan, opens - 1), SkipReason.CATCH_UP, "is older than the window"),)
     kept = 1 if plan.catch_up == "latest" else plan.catch_up_limit
     to = to_ms // SECOND_MS
     if timeline.count(state, due.nominal, to, kept) >= kept:
@@ -55,7 +55,15 @@ def _skip(state: ScheduleState, context: Context, due: Due, until: int, reason: 
 
 def _last_missed(plan: Plan, to_ms: int) -> int:
     """The last second that is older than the grace."""
-    return (to_ms - plan.grace_ms - 1) // SECOND_MS
+    return _over(plan, (to_ms - plan.grace_ms - 1) // SECOND_MS)
+
+
+def _over(plan: Plan, until: int) -> int:
+    """The last second up to `until` whose occurrences are all due by then: the last may still wait for its jitter."""
+    if not plan.jitter_ms:
+        return until
+    last = occurrences.last_between(plan.trigger, until - plan.jitter_ms // SECOND_MS, until)
+    return until if last is None or plan.due_ms(last) <= until * SECOND_MS else last - 1
 
 
 def _before_kept(state: ScheduleState, nominal: int, to: int, kept: int) -> int:

@@ -161,12 +161,16 @@ def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fa
     taken = timeline.upcoming(state).taken
     if taken is not None:
         return (skipping.excluded(state, context, due, taken),)
+    stop = timeline.stop_before_due(state, due, plan)
+    if stop is not None:
+        reason, detail = SkipReason.ENDED if stop.deleted else SkipReason.PAUSED, "before its jitter was over"
+        return (skipping.one(state, context, due.nominal, due.phase.version, reason, detail=detail),)
     if due.phase.paused:
         until = seconds(context.horizon) if due.ends is None else min(seconds(context.horizon), due.ends)
         return (skipping.stretch(state, context, due.nominal, until, due.phase.version, SkipReason.PAUSED),)
     recovery = context.shared.recovery
     reference_ms = context.horizon_ms if recovery is None else millis(recovery.to)
-    if reference_ms - due.nominal * SECOND_MS <= plan.grace_ms:
+    if reference_ms - timeline.upcoming(state).at_ms <= plan.grace_ms:
         return (_live(state, context, due, plan),)
     if recovery is None:
         return (_recovery(due, context),)

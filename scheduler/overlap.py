@@ -87,14 +87,14 @@ def _room(plan: Plan, nominal: int, cause: Cause) -> Room:
         return Room(1, nominal_ms + plan.window_ms)
     if plan.overlap == "buffer_one":
         return Room(1, None)
-    return Room(1, nominal_ms + _late_ms(plan, nominal))
+    return Room(1, plan.due_ms(nominal) + _late_ms(plan, nominal))
 
 
 def _late_ms(plan: Plan, nominal: int) -> int:
     following = plan.trigger.next_after(nominal)
     if following is None:
         return plan.grace_ms
-    return min(plan.grace_ms, (following - nominal) * SECOND_MS // LATE_SHARE)
+    return min(plan.grace_ms, (following * SECOND_MS - plan.due_ms(nominal)) // LATE_SHARE)
 
 
 def _is_hopeless(state: ScheduleState, context: Context, room: Room) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 from scheduler import occurrences, templates
@@ -71,6 +72,17 @@ class Plan:
     drops: bool
     exclusive: bool
     exclusions: occurrences.Exclusions | None = None
+    jitter_ms: int = 0
+    key: str = ""
+
+    def due_ms(self, nominal: int) -> int:
+        """When an occurrence is due: at its nominal instant, or by its jitter later, but before the next one."""
+        if not self.jitter_ms:
+            return nominal * SECOND_MS
+        following = self.trigger.next_after(nominal)
+        gap_ms = self.jitter_ms if following is None else (following - nominal) * SECOND_MS
+        digest = sha256(f"{self.key}@{nominal}".encode()).digest()
+        return nominal * SECOND_MS + int.from_bytes(digest[:8], "big") % min(self.jitter_ms, gap_ms)
 
     def next_after(self, after: int) -> int | None:
         """The first occurrence after an instant that may have a run."""
@@ -123,6 +135,8 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         drops=_drops(trigger),
         exclusive=schedule.overlap.policy != "allow_all",
         exclusions=exclusions_of(schedule.trigger, hash_key),
+        jitter_ms=(schedule.trigger.jitter or timedelta()) // MILLISECOND,
+        key=hash_key,
     )
 
 

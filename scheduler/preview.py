@@ -15,7 +15,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from scheduler import checks, occurrences, words
-from scheduler.instants import from_seconds, seconds, text
+from scheduler.instants import from_millis, from_seconds, seconds, text
 from scheduler.occurrences.zones import Segment
 from scheduler.plan import Plan
 from scheduler.timeline import LAST_INSTANT
@@ -84,8 +84,12 @@ def _range_faults(from_: datetime, to: datetime, limit: int) -> Iterator[Fault]:
 def _occurrence(plan: Plan, nominal: int) -> dict[str, str]:
     offset = plan.zone.offset(nominal)
     found = {"nominal_time": text(from_seconds(nominal)), "local_time": _local(nominal + offset, offset)}
-    note = _note(plan, nominal)
+    note = "; ".join(filter(None, (_note(plan, nominal), _jitter(plan, nominal))))
     return found | {"note": note} if note else found
+
+
+def _jitter(plan: Plan, nominal: int) -> str:
+    return f"due at {text(from_millis(plan.due_ms(nominal)))} by its jitter" if plan.jitter_ms else ""
 
 
 def _note(plan: Plan, nominal: int) -> str:

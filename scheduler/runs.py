@@ -9,7 +9,7 @@ from typing import Any
 
 from scheduler import keys, occurrences, plan
 from scheduler.context import Context
-from scheduler.instants import DAY_SECONDS, from_seconds, seconds, text
+from scheduler.instants import DAY_SECONDS, from_millis, from_seconds, seconds, text
 from scheduler.plan import JobRecipe, Plan
 from scheduler.state import PartitionState, ScheduleState
 from schemas import identity
@@ -32,7 +32,8 @@ def of_occurrence(
 ) -> RunCreated:
     """The one run of an occurrence."""
     plan_ = state.plans[version]
-    due_at = from_seconds(nominal)
+    nominal_time = from_seconds(nominal)
+    due_at = from_millis(plan_.due_ms(nominal)) if plan_.jitter_ms else nominal_time
     run_id = state.name + _ending(nominal)
     previous = _before(state, plan_, nominal)
     job = recipe.snapshot
@@ -51,7 +52,7 @@ def of_occurrence(
         job=job,
         rule=plan_.rule,
         tz_version=context.tz_version,
-        nominal_time=due_at,
+        nominal_time=nominal_time,
         interval_from=None if previous is None else from_seconds(previous),
         labels=plan_.labels,
     )

@@ -32,8 +32,8 @@ class Stretch(NamedTuple):
 class Next(NamedTuple):
     """The first occurrence that is not decided, and when the clock jumps over a reading left out before it.
 
-    It is decided at `at_ms`. One that is `taken` out is decided together with its neighbours, when the last of them is
-    due: a record a day and not one a second.
+    It is decided at `at_ms`: at its nominal instant, or later by its jitter. One that is `taken` out is decided with
+    its neighbours, when the last of them is due: a record a day and not one a second.
     """
 
     due: Due | None
@@ -61,9 +61,17 @@ def upcoming(state: ScheduleState) -> Next:
 
 
 def _following(state: ScheduleState, due: Due) -> Next:
-    taken = None if due.phase.paused else _taken(state.plans[due.phase.version], due)
+    plan = state.plans[due.phase.version]
+    taken = None if due.phase.paused else _taken(plan, due)
     at_ms = (due.nominal if taken is None else taken.last) * SECOND_MS
+    if plan.jitter_ms and taken is None and not due.phase.paused:
+        at_ms = _hastened(plan.due_ms(due.nominal), due)
     return Next(due, _first_dropped(state, due), at_ms, taken)
+
+
+def _hastened(due_ms: int, due: Due) -> int:
+    """A change of the schedule ends the waiting for a jitter: what comes under the next phase must not wait for it."""
+    return due_ms if due.ends is None else min(due_ms, max(due.ends, due.nominal) * SECOND_MS)
 
 
 def _taken(plan: Plan, due: Due) -> occurrences.Taken | None:
@@ -112,6 +120,15 @@ def stop_behind(state: ScheduleState, nominal: int) -> Phase | None:
         if phase.from_ms >= nominal * SECOND_MS and (phase.paused or phase.deleted):
             return phase
     return None
+
+
+def stop_before_due(state: ScheduleState, due: Due, plan: Plan) -> Phase | None:
+    """The pause or deletion that comes while an occurrence waits for its jitter."""
+    if not plan.jitter_ms or due.phase.paused or due.ends is None:
+        return None
+    following = state.phases[state.phases.index(due.phase) + 1]
+    stops = following.paused or following.deleted
+    return following if stops and following.from_ms < plan.due_ms(due.nominal) else None
 
 
 def stopped_at(state: ScheduleState, instant_ms: int) -> Phase | None:

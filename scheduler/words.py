@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from scheduler import occurrences, timeline
 from scheduler.instants import from_seconds, text
 from scheduler.plan import Plan
 from scheduler.state import ScheduleState
+from schemas import durations
 
 NEXT_SHOWN = 3
 EXCLUSIONS_SHOWN_MAX = 3
@@ -18,6 +19,8 @@ EXCLUSIONS_SHOWN_MAX = 3
 def sentence(plan: Plan) -> str:
     """When the schedule is due, in words."""
     words = occurrences.describe(plan.trigger)
+    if plan.jitter_ms:
+        words += f", each up to {durations.render(timedelta(milliseconds=plan.jitter_ms))} later"
     return words if plan.exclusions is None else f"{words}, except {_excluded(plan.exclusions)}"
 
 

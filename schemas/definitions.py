@@ -261,7 +261,7 @@ class Trigger(Model):
     fold_policy: Literal["first", "second", "both"] = "first"
     anchor: Instant | None = None
     from_: Later = Field(default=None, alias="from")
-    jitter: Later = None
+    jitter: Annotated[LongerDuration, AfterValidator(_whole_seconds)] | None = None
     start_at: Instant | None = None
     end_at: Instant | None = None
     max_runs: Later = None
@@ -420,7 +420,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Job, "log_retention", _given, "leave it out"),
     (Trigger, "rrule", _given, "use cron, every or at"),
     (Trigger, "from_", _given, "leave it out"),
-    (Trigger, "jitter", _given, "leave it out"),
     (Trigger, "max_runs", _given, "leave it out"),
     (Exclude, "calendars", _given, "write their dates"),
     (CatchUp, "rate", _given, "leave it out"),

@@ -34,7 +34,7 @@ def _named(trigger: Mapping[str, Any], hash_key: str, after: int, until: int) ->
     if trigger.get("at") is not None:
         return iter(sorted({at for at in map(_instant, trigger["at"]) if after < at <= until}))
     if trigger.get("every") is not None:
-        return _every(_seconds(trigger["every"]), _instant(trigger["anchor"]), after, until)
+        return _every(duration_seconds(trigger["every"]), _instant(trigger["anchor"]), after, until)
     if isinstance(trigger["cron"], str):
         return _cron(trigger["cron"], trigger, hash_key, after, until)
     return _in_order(_cron(text, trigger, hash_key, after, until) for text in trigger["cron"])
@@ -106,7 +106,8 @@ def _instant(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp())
 
 
-def _seconds(duration: str) -> int:
+def duration_seconds(duration: str) -> int:
+    """A duration as a normalised definition writes it."""
     found = _ISO.fullmatch(duration)
     if found is None:
         raise expression.NotUnderstood(f"the interval {duration!r}")

@@ -11,6 +11,7 @@ from node.audit.due import due
 from node.audit.evidence import Decision, Evidence, Name, Story, Version
 from node.audit.exclusion import excluded
 from node.audit.expression import NotUnderstood
+from node.audit.jitter import due_ms
 from node.audit.report import OFFENDERS_MAX, Offender, Report
 
 EXCLUDED = "excluded"
@@ -76,6 +77,8 @@ class _Case:
             self._report.pending[self._story.deferred[nominal]] += 1
         elif until - nominal < EXCLUDED_TOGETHER_SECONDS and self._is_out(nominal):
             self._report.pending[EXCLUDED] += 1
+        elif self._waits_for_its_jitter(nominal, version, until):
+            self._report.pending["jitter"] += 1
         else:
             self._accuse("missing", _text(nominal), f"due by version {version.number}")
         if len(decisions) > 1:
@@ -89,6 +92,11 @@ class _Case:
             if decision.version != version.number:
                 detail = f"{_in_words(decision)} by version {decision.version}, due by version {version.number}"
                 self._accuse("unexpected", _text(nominal), detail)
+
+    def _waits_for_its_jitter(self, nominal: int, version: Version, until: int) -> bool:
+        if version.definition["trigger"].get("jitter") is None:
+            return False
+        return due_ms(version.definition, "/".join(self._name), nominal) >= until * 1000
 
     def _decided_without_being_due(self, after: int, until: int) -> None:
         for nominal, decisions in chain(self._created.items(), self._skipped.items()):

@@ -84,6 +84,15 @@ def test_a_run_of_an_excluded_occurrence_and_an_exclusion_that_no_rule_knows_are
     ]
 
 
+def test_an_occurrence_that_waits_for_its_jitter_is_pending_and_missing_when_that_is_over():
+    world = World()
+    world.version(cron="0 * * * *", jitter="PT10M")  # acme/tick at 13:00 is due at 13:07:41
+    world.decided(at("13:04"))
+    assert (report(world).clean, report(world).pending) == (True, {"jitter": 1})
+    world.decided(at("13:11"))
+    assert found(world) == [("missing", "2026-03-02T13:00:00Z", "due by version 1")]
+
+
 def test_an_occurrence_at_the_mark_itself_is_due(world):
     world.decided(at("12:04"))
     assert found(world) == [("missing", "2026-03-02T12:04:00Z", "due by version 1")]

@@ -222,14 +222,13 @@ def test_numbers_and_truths_are_not_guessed_from_other_things():
 
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
-        "trigger": {"cron": "0 2 * * *", "jitter": "PT30S", "from": "finish", "exclude": {"calendars": ["uk"]}},
+        "trigger": {"cron": "0 2 * * *", "from": "finish", "exclude": {"calendars": ["uk"]}},
         "after": [{"schedule": "import"}],
         "overlap": {"policy": "buffer_all"},
         "job": {"target": {"type": "http", "url": "https://x", "method": "POST"}, "concurrency": {"key": "db"}},
     }
     refused = faults(definition)
     assert {pointer for pointer, _ in refused} == {
-        "/trigger/jitter",
         "/trigger/from",
         "/trigger/exclude/calendars",
         "/after",
@@ -238,7 +237,7 @@ def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
         "/job/concurrency",
     }
     assert {code for _, code in refused} == {"not_supported"}
-    assert refused["/trigger/jitter", "not_supported"][1] == "leave it out"
+    assert refused["/trigger/from", "not_supported"][1] == "leave it out"
     assert list(faults({"job": JOB})) == [("/trigger", "not_supported")]
 
 
