@@ -15,9 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
+from typing import Any, TypeVarTuple
 
 from greenlet import getcurrent, greenlet
 
+Arguments = TypeVarTuple("Arguments")
+Due = tuple[Callable[..., None], tuple[Any, ...]]  # what is to be called, and with what
+
+NEVER = float("inf")
 SWITCHES_MAX = 200_000  # at one instant: more means that tasks keep each other busy without time ever passing
 
 
@@ -37,7 +42,7 @@ class Machine:
     frozen: bool = False
     alive: bool = True
     tasks: list[Task] = field(default_factory=list)
-    held_back: list[Callable[[], None]] = field(default_factory=list)  # what became due while it was frozen
+    held_back: list[Due] = field(default_factory=list)  # what became due while it was frozen
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +55,8 @@ class Task:
     failure: BaseException | None = None
     turns: greenlet | None = None
     waits: int = 0  # counts its waits: a wake-up that comes for an earlier one is void
+    until: float = NEVER  # when its present wait ends by itself
+    looked_at: float = NEVER  # when that is looked at: one look at a time, for most waits are ended before
 
 
 class Loop:
@@ -59,7 +66,7 @@ class Loop:
         self.seconds = 0.0
         self.turns = 0
         self._chance = chance
-        self._due: list[tuple[float, float, int, Callable[[], None]]] = []
+        self._due: list[tuple[float, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
         self._main = getcurrent()
         self._running: Task | None = None
@@ -72,26 +79,27 @@ class Loop:
         machine.tasks = [other for other in machine.tasks if not other.done]
         machine.tasks.append(task)
         task.turns = greenlet(lambda: self._live(task, body), parent=self._main)
-        self.wake(task, 0.0)
+        self.wake(task)
         return task
 
-    def later(self, seconds: float, do: Callable[[], None]) -> None:
+    def later(self, seconds: float, do: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
         """Call `do` after so many seconds; it must not wait."""
+        at = self.seconds + seconds if seconds > 0.0 else self.seconds
         self._count += 1
-        heappush(self._due, (self.seconds + max(0.0, seconds), self._chance.random(), self._count, do))
+        heappush(self._due, (at, self._chance.random(), self._count, do, arguments))
 
     def run(self, seconds: float) -> None:
         """Let so many seconds pass. An error of a callback comes out here."""
-        until = self.seconds + seconds
-        instant, switches = self.seconds, 0
-        while self._due and self._due[0][0] <= until:
-            at, _, _, do = heappop(self._due)
-            instant, switches = (instant, switches + 1) if at == instant else (at, 0)
+        until, due = self.seconds + seconds, self._due
+        switches = 0
+        while due and due[0][0] <= until:
+            at, _, _, do, arguments = heappop(due)
+            switches = switches + 1 if at == self.seconds else 0
             if switches > SWITCHES_MAX:
                 raise Stuck(f"{switches} turns at {at:.3f} s, the last of {do}")
             self.seconds = at
             self.turns += 1
-            do()
+            do(*arguments)
         self.seconds = until
 
     def freeze(self, machine: Machine) -> None:
@@ -102,8 +110,8 @@ class Loop:
         """Let it go on; it does not know that time has passed."""
         machine.frozen = False
         held_back, machine.held_back = machine.held_back, []
-        for do in held_back:
-            self.later(0.0, do)
+        for do, arguments in held_back:
+            self.later(0.0, do, *arguments)
 
     def kill(self, machine: Machine) -> None:
         """End a process at once; from a task, also one of its own, its tasks end as soon as that gives its turn."""
@@ -112,7 +120,7 @@ class Loop:
         if self._running is None:
             self._end_all(machine)
         else:  # Who ended now would give its turn to the loop, and never to the one that runs.
-            self.later(0.0, lambda: self._end_all(machine))
+            self.later(0.0, self._end_all, machine)
 
     def _end_all(self, machine: Machine) -> None:
         for task in list(machine.tasks):
@@ -123,7 +131,7 @@ class Loop:
     def sleep(self, seconds: float) -> None:
         """Wait."""
         task = self._current()
-        self.wake(task, seconds)
+        self._end_wait(task, seconds)
         self._give_turn(task)
 
     def wait(self, signal: Signal, timeout: float | None) -> None:
@@ -131,8 +139,16 @@ class Loop:
         task = self._current()
         signal.waiting.append((task, task.waits))
         if timeout is not None:
-            self.wake(task, timeout)
+            self._end_wait(task, timeout)
         self._give_turn(task)
+
+    def current(self) -> Task:
+        """The task that calls."""
+        return self._current()
+
+    def pause(self) -> None:
+        """Wait for `go_on`, or `wake`; who comes back looks whether it was for what he waits for."""
+        self._give_turn(self._current())
 
     def _current(self) -> Task:
         assert self._running is not None, "only a task can wait"
@@ -143,21 +159,48 @@ class Loop:
     def _give_turn(self, task: Task) -> None:
         self._main.switch()
         task.waits += 1
+        task.until = NEVER
         if not task.machine.alive:
             raise Killed
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
-    def wake(self, task: Task, seconds: float) -> None:
-        """Give a task its turn after so many seconds, unless it has had it by then."""
-        waits = task.waits
-        self.later(seconds, lambda: self._turn(task, waits))
+    def wake(self, task: Task) -> None:
+        """Give a task its turn, at this instant and not before who calls has given his away."""
+        self.later(0.0, self._turn, task, task.waits)
+
+    def go_on(self, task: Task) -> None:
+        """As `wake`, for the last deed of a callback: there the task has its turn at once."""
+        if self._running is None:
+            self._turn(task, task.waits)
+        else:
+            self.wake(task)
+
+    def _end_wait(self, task: Task, seconds: float) -> None:
+        task.until = self.seconds + max(0.0, seconds)
+        self._look_at(task)
+
+    def _look_at(self, task: Task) -> None:
+        """See to it that the wait of a task is looked at when its time is up, or before."""
+        if task.until < task.looked_at:
+            task.looked_at = task.until
+            self._count += 1
+            heappush(self._due, (task.until, self._chance.random(), self._count, self._look, (task, task.until)))
+
+    def _look(self, task: Task, at: float) -> None:
+        if at != task.looked_at:
+            return  # There has been, or will be, another look.
+        task.looked_at = NEVER
+        if task.until <= self.seconds:
+            self._turn(task, task.waits)
+        else:
+            self._look_at(task)
 
     def _turn(self, task: Task, waits: int) -> None:
         if task.done or task.waits != waits:
             return
         if task.machine.frozen:
-            task.machine.held_back.append(lambda: self._turn(task, waits))
+            task.machine.held_back.append((self._turn, (task, waits)))
             return
         self._switch(task)
 
@@ -202,10 +245,20 @@ class Signal:
     def set(self) -> None:
         """Set it, and wake all who wait."""
         self._set = True
+        if self.waiting:
+            for task in self._all():
+                self._loop.wake(task)
+
+    def set_and_go_on(self) -> None:
+        """As `set`, for the last deed of a callback: see `Loop.go_on`."""
+        self._set = True
+        if self.waiting:
+            for task in self._all():
+                self._loop.go_on(task)
+
+    def _all(self) -> list[Task]:
         waiting, self.waiting = self.waiting, []
-        for task, waits in waiting:
-            if task.waits == waits:
-                self._loop.wake(task, 0.0)
+        return [task for task, waits in waiting if task.waits == waits]
 
     def clear(self) -> None:
         """Unset it."""
@@ -215,5 +268,6 @@ class Signal:
         """Wait until it is set, or so many seconds. Whether it is set."""
         if not self._set:
             self._loop.wait(self, timeout)
-            self.waiting = [(task, waits) for task, waits in self.waiting if task.waits == waits]
+            if self.waiting:  # The time was up.
+                self.waiting = [(task, waits) for task, waits in self.waiting if task.waits == waits]
         return self._set

@@ -6,7 +6,7 @@ there is survives an outage, as every broker has it on several disks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from random import Random
@@ -74,6 +74,7 @@ class Broker:
         self.cluster_id = self._draw_id()
         self.is_up = True
         self.topics: dict[str, Topic] = {}
+        self.changes = 0  # of what topics there are, and of what is said of them
         self.transactions = Coordinator(loop, chance, Marks(partition=self._mark, group=self._mark_group))
         self.groups = Groups(loop, lambda topic: len(self.topics[topic].partitions) if topic in self.topics else 0)
         self.moving: dict[str, float] = {}  # which coordinators are on their way elsewhere, until when
@@ -122,6 +123,7 @@ class Broker:
     def delete(self, topic: str) -> None:
         """Delete a topic, as an administrator may; the groups forget their positions in it."""
         gone = self.topics.pop(topic)
+        self.changes += 1
         for group in self.groups.groups.values():
             group.positions = {place: at for place, at in group.positions.items() if place.topic != topic}
         for partition in gone.partitions:
@@ -131,11 +133,13 @@ class Broker:
         """Give a topic one partition more, as an administrator may."""
         found = self.topics[topic]
         found.partitions.append(Partition(TopicPartition(topic, len(found.partitions))))
+        self.changes += 1
 
     def configure(self, topic: str, retention: timedelta | None) -> None:
         """Keep records for another time, as an administrator may."""
         found = self.topics[topic]
         found.spec = replace(found.spec, retention=retention)
+        self.changes += 1
 
     def truncate(self, partition: TopicPartition, end: int) -> None:
         """Lose what stands at `end` and behind it, as brokers do when one that was behind becomes the leader."""
@@ -179,6 +183,7 @@ class Broker:
             if spec.name not in self.topics:
                 partitions = [Partition(TopicPartition(spec.name, number)) for number in range(count)]
                 self.topics[spec.name] = Topic(spec, self._draw_id(), partitions)
+                self.changes += 1
         return DONE
 
     def _offsets(self, request: ListOffsets) -> Answer:
@@ -230,45 +235,32 @@ class Broker:
 
     def _fetch(self, request: Fetch, respond: Respond) -> None:
         """Answered when there is something to say, or when the time is up."""
-        state = {"open": True}
-        partitions = [found for name, _ in request.partitions if (found := self.partition(name)) is not None]
-
-        def finish(found: list[Fetched]) -> None:
-            state["open"] = False
-            for partition in partitions:
-                if partition.waiting.get(request.client) is look:
-                    del partition.waiting[request.client]
+        found = self.read(request)
+        if found:
             respond(Answer(Code.NONE, found))
+            return
+        waiting = WaitingFetch(self, request, respond)
+        waiting.wait()
+        self._loop.later(request.wait_seconds, waiting.finish, ())
 
-        def look() -> None:
-            if state["open"]:
-                found = self._read(request)
-                if found:
-                    finish(found)
-                else:
-                    wait()
-
-        def wait() -> None:
-            for partition in partitions:
-                partition.waiting[request.client] = look
-
-        look()
-        if state["open"]:
-            self._loop.later(request.wait_seconds, lambda: finish([]) if state["open"] else None)
-
-    def _read(self, request: Fetch) -> list[Fetched]:
-        records_max = self._chance.randint(1, 3) if self._chance.random() < SHORT_SHARE else FETCH_RECORDS
+    def read(self, request: Fetch) -> list[Fetched]:
+        """What there is to say of the partitions of a fetch."""
         found = []
         for name, position in request.partitions:
             partition = self.partition(name)
             if partition is None:
                 found.append(Fetched(name, Code.UNKNOWN_TOPIC_OR_PART, (), position, position))
+            elif position == partition.end:
+                continue
             elif not partition.begin <= position <= partition.end:
                 found.append(Fetched(name, Code.OFFSET_OUT_OF_RANGE, (), position, position))
             elif position < (stable := partition.stable):
-                records, behind, _ = partition.read(position, FETCH_BYTES, records_max)
+                records, behind, _ = partition.read(position, FETCH_BYTES, self._records_max())
                 found.append(Fetched(name, Code.NONE, records, behind, stable))
         return found
+
+    def _records_max(self) -> int:
+        return self._chance.randint(1, 3) if self._chance.random() < SHORT_SHARE else FETCH_RECORDS
 
     def _is_moving(self, kind: type[Any]) -> bool:
         self.moving = {which: until for which, until in self.moving.items() if until > self._loop.seconds}
@@ -278,6 +270,42 @@ class Broker:
 
     def _draw_id(self) -> str:
         return f"{self._chance.getrandbits(64):016x}"
+
+
+class WaitingFetch:
+    """A fetch that has found nothing: it looks again whenever there may be something, and is answered once."""
+
+    __slots__ = ("_broker", "_partitions", "_request", "_respond")
+
+    def __init__(self, broker: Broker, request: Fetch, respond: Respond) -> None:
+        self._broker, self._request = broker, request
+        self._respond: Respond | None = respond
+        found = [broker.partition(name) for name, _ in request.partitions]
+        self._partitions = [partition for partition in found if partition is not None]
+
+    def wait(self) -> None:
+        """Be told when there may be something."""
+        for partition in self._partitions:
+            partition.waiting[self._request.client] = self
+
+    def look(self) -> None:
+        """Be answered, or go on waiting."""
+        if self._respond is not None:
+            found = self._broker.read(self._request)
+            if found:
+                self.finish(found)
+            else:
+                self.wait()
+
+    def finish(self, found: Sequence[Fetched]) -> None:
+        """Be answered, unless that has been done."""
+        respond, self._respond = self._respond, None
+        if respond is None:
+            return
+        for partition in self._partitions:
+            if partition.waiting.get(self._request.client) is self:
+                del partition.waiting[self._request.client]
+        respond(Answer(Code.NONE, found))
 
 
 def _at_once(handler: Callable[[Any], Answer]) -> Callable[[Any, Respond], None]:

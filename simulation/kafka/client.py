@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVarTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -13,7 +13,9 @@ from runtime.logs.kafka.claim import GENERATION, MAGIC, generation
 from runtime.record import TopicPartition
 from simulation.kafka.network import Network
 from simulation.kafka.protocol import Answer, Code, Membership
-from simulation.loop import Killed, Loop, Machine, Signal
+from simulation.loop import Killed, Loop, Machine
+
+Arguments = TypeVarTuple("Arguments")
 
 # Said by coordinators and leaders on the move: the client asks again.
 PASSING = frozenset({
@@ -42,9 +44,9 @@ class Host:
     machine: Machine
     now_ms: Callable[[], int]  # the machine's wall clock
 
-    def later(self, seconds: float, do: Callable[[], None]) -> None:
+    def later(self, seconds: float, do: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
         """Call `do` unless the machine is dead by then."""
-        self.network.later(self.machine, seconds, do)
+        self.network.later(self.machine, seconds, do, *arguments)
 
     def monotonic(self) -> float:
         """`time.monotonic` of this machine."""
@@ -57,16 +59,16 @@ class Host:
 
     def ask(self, connection: Any, request: Any, timeout: float) -> Answer:
         """Send a request and wait for its answer; from a task."""
-        self.check_alive()
-        signal, answers = Signal(self.loop), []
+        loop = self.loop
+        task, answers = loop.current(), list[Answer]()
 
         def answered(answer: Answer) -> None:
             answers.append(answer)
-            signal.set()
+            loop.go_on(task)
 
         connection.send(request, answered, timeout)
         while not answers:
-            signal.wait(None)
+            loop.pause()
         return answers[0]
 
 

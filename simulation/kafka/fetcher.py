@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from runtime.logs.kafka.reading import KafkaReader
@@ -12,7 +13,7 @@ from simulation.kafka.client import Host, Message, backoff, error
 from simulation.kafka.protocol import Answer, Code, Fetch, Fetched
 from simulation.loop import Signal
 
-WAIT_SECONDS = 5.0  # of a fetch that finds nothing: a broker ends it when there is something, so this is only a rest
+WAIT_SECONDS = 45.0  # of a fetch that finds nothing: a broker ends it when there is something, so this is only a rest
 ANSWER_SECONDS = 60.0  # more than it may wait
 AHEAD = 10_000  # records fetched and not taken: then nothing more is asked for
 
@@ -97,22 +98,23 @@ class SimulatedFetcher:
         self._asking = True
         session = self._session
         request = Fetch(self._name, tuple(self._positions.items()), WAIT_SECONDS)
-        self._connection.send(request, lambda answer: self._answered(session, answer), ANSWER_SECONDS)
+        self._connection.send(request, partial(self._answered, session), ANSWER_SECONDS)
 
     def _answered(self, session: int, answer: Answer) -> None:
         if session != self._session or self._closed:
             return
         if answer.code is not Code.NONE:
-            self._host.later(backoff(answer.code), lambda: self._again(session))
+            self._host.later(backoff(answer.code), self._again, session)
             return
         moving = False
         for found in answer.value:
             moving = self._take(found) or moving
-        self._changed.set()
         if moving:
-            self._host.later(backoff(Code.NOT_COORDINATOR), lambda: self._again(session))
+            self._host.later(backoff(Code.NOT_COORDINATOR), self._again, session)
         else:
             self._again(session)
+        if self._arrived:
+            self._changed.set_and_go_on()
 
     def _again(self, session: int) -> None:
         if session == self._session:

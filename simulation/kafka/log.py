@@ -48,6 +48,7 @@ from simulation.kafka.protocol import (
 from simulation.loop import Machine, Signal
 
 BOOTSTRAP = "simulated:9092"
+UNCHANGED_SECONDS = 120.0  # after which a topic is asked for once more though nothing has changed: real time is dear
 SETTINGS = KafkaSettings(bootstrap=BOOTSTRAP, replication_factor=3, min_insync_replicas=2, plaintext=True)
 
 
@@ -222,16 +223,18 @@ class Topics:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._connection = host.network.connect(host.machine, "admin")
-        self._known: dict[str, tuple[float, Described]] = {}
+        self._known: dict[str, tuple[float, int, Described]] = {}  # when it was asked, after how many changes
         self._agreed: dict[TopicSpec, int] = {}
 
     def topic(self, name: str) -> Described:
         """What is known of a topic; `UnknownTopic` when it does not exist, LogError when nobody answers."""
         self._host.check_alive()
         entry = self._known.get(name)
-        if entry is not None and self._host.loop.seconds - entry[0] < FRESH_SECONDS:
-            return entry[1]
-        return self._ask_again(name, None if entry is None else entry[1])
+        if entry is None:
+            return self._ask_again(name, None)
+        asked_at, changes, described = entry
+        fresh = FRESH_SECONDS if changes != self._host.network.broker.changes else UNCHANGED_SECONDS
+        return described if self._host.loop.seconds - asked_at < fresh else self._ask_again(name, described)
 
     def check(self, name: str, partition: int) -> None:
         """`UnknownTopic` for a partition that does not exist."""
@@ -279,6 +282,7 @@ class Topics:
             self._host.loop.sleep(MOVED_SECONDS)
 
     def _ask_again(self, name: str, before: Described | None) -> Described:
+        changes = self._host.network.broker.changes
         try:
             found = self._described(name)
         except LogError:
@@ -294,7 +298,7 @@ class Topics:
             found = self._described(name)
         if found is None:
             raise UnknownTopic(f"there is no topic {name}")
-        self._known[name] = (self._host.loop.seconds, found)
+        self._known[name] = (self._host.loop.seconds, changes, found)
         return found
 
     def _described(self, name: str) -> Described | None:

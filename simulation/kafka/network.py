@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVarTuple
 
 from simulation.kafka.broker import Broker
 from simulation.kafka.protocol import Answer, Code, Request, Respond
 from simulation.loop import Killed, Loop, Machine
+
+Arguments = TypeVarTuple("Arguments")
 
 TIMED_OUT = Answer(Code.TIMED_OUT)
 TRANSPORT = Answer(Code.TRANSPORT)
@@ -176,26 +178,34 @@ class Network:
         """It is not used any more."""
         self._connections.pop(connection, None)
 
-    def later(self, machine: Machine, seconds: float, do: Callable[[], None]) -> None:
+    def later(self, machine: Machine, seconds: float, do: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
         """Call `do` on a machine: when it is frozen then, after it; when it is dead, never."""
-        self.loop.later(seconds, lambda: self._on(machine, do))
-
-    def _on(self, machine: Machine, do: Callable[[], None]) -> None:
-        if machine.frozen:
-            machine.held_back.append(lambda: self._on(machine, do))
-        elif machine.alive:
-            do()
+        self.loop.later(seconds, _on, machine, do, arguments)
 
     def carry(self, connection: Connection, number: int, request: Request, answered: Respond) -> bool:
         """Take a request on its way. Whether an answer is sure to come; else the client must watch its time."""
         self.requests += 1
         machine, now, chance = connection.machine.name, self.loop.seconds, connection.chance
+        faults = self.by_machine.get(machine, self.faults)
+        low, high = faults.latency_seconds
+        seconds = low + (high - low) * chance.random()
+        if not self._rules and faults.fates is CALM and not faults.by_api:  # nearly always
+            at = connection.behind = max(connection.behind, now + seconds)
+            if at == NEVER:
+                return False
+            self.loop.later(at - now, self._arrive, machine, request, partial(self._back, connection, number, answered))
+            return at - now < SURE_SECONDS and machine not in self._cut
+        return self._carry(connection, number, request, answered, seconds)
+
+    def _carry(self, connection: Connection, number: int, request: Request, answered: Respond, seconds: float) -> bool:
+        """As `carry`, where something may happen to it on the way."""
+        machine, now, chance = connection.machine.name, self.loop.seconds, connection.chance
         faults = self.faults_of(machine)
         api = type(request).__name__
         rule = self._met(api, machine) if self._rules else None
         way = _drawn(faults.by_api.get(api, faults.fates), chance) if rule is None else WAYS[rule.fate]
-        arrive = partial(self._arrive, machine, request, partial(self._back, connection, number, answered, way))
-        seconds = chance.uniform(*faults.latency_seconds)
+        back = partial(self._back, connection, number, answered) if way.answered else _unheard
+        arrive = partial(self._arrive, machine, request, back)
         if rule is not None and (way.held or way.again):
             rule.held.append(arrive)
         elif way.again:
@@ -218,15 +228,16 @@ class Network:
         elif self.broker.is_up:
             self.broker.handle(request, back)
 
-    def _back(self, connection: Connection, number: int, answered: Respond, way: Way, answer: Answer) -> None:
+    def _back(self, connection: Connection, number: int, answered: Respond, answer: Answer) -> None:
         machine = connection.machine
-        if way.answered and machine.name not in self._cut:
-            seconds = connection.chance.uniform(*self.faults_of(machine.name).latency_seconds)
-            self.later(machine, seconds, partial(connection.answered, number, answer, answered))
+        if machine.name not in self._cut:
+            low, high = self.by_machine.get(machine.name, self.faults).latency_seconds
+            seconds = low + (high - low) * connection.chance.random()
+            self.loop.later(seconds, _on, machine, connection.answered, (number, answer, answered))
 
     def faults_of(self, machine: str) -> NetworkFaults:
         """What the network does to a machine."""
-        return self.by_machine.get(machine, self.faults) if self.by_machine else self.faults
+        return self.by_machine.get(machine, self.faults)
 
     def chance(self, machine: str) -> Random:
         """The chance of what happens to a machine's frames."""
@@ -247,6 +258,17 @@ class Network:
                     self._rules.remove(rule)
                 return rule
         return None
+
+
+def _on(machine: Machine, do: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    if machine.frozen:
+        machine.held_back.append((_on, (machine, do, arguments)))
+    elif machine.alive:
+        do(*arguments)
+
+
+def _unheard(_answer: Answer) -> None:
+    """Nobody hears of it."""
 
 
 def _drawn(fates: Fates, chance: Random) -> Way:
@@ -314,7 +336,7 @@ class Connection:
         self.losses += 1
         waiting, self._open = list(self._open.values()), {}
         for answered, _ in waiting:
-            self._network.later(self.machine, 0.0, partial(self._lost, answered))
+            self._network.later(self.machine, 0.0, self._lost, answered)
 
     def _lost(self, answered: Respond) -> None:
         if not self.closed:
@@ -327,7 +349,7 @@ class Connection:
         self._network.disconnect(self)
 
     def _watch(self, number: int, timeout: float) -> None:
-        self._network.later(self.machine, timeout, lambda: self._time_up(number))
+        self._network.later(self.machine, timeout, self._time_up, number)
 
     def _time_up(self, number: int) -> None:
         waiting = self._open.pop(number, None)

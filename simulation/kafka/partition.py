@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from runtime.logs.kafka.reading import instant
 from runtime.logs.keeping import TOMBSTONES_KEPT, trim_after
@@ -28,6 +28,13 @@ class Written(NamedTuple):
     code: Code
     offset: int = -1
     milliseconds: int = -1
+
+
+class Waiting(Protocol):
+    """A fetch that has found nothing yet."""
+
+    def look(self) -> None:
+        """Look again."""
 
 
 @dataclass(slots=True)
@@ -61,7 +68,7 @@ class Partition:
     records: list[Record] = field(default_factory=list)
     writers: dict[int, Writer] = field(default_factory=dict)
     ended: list[Ended] = field(default_factory=list)
-    waiting: dict[str, Callable[[], None]] = field(default_factory=dict)  # fetches, by client
+    waiting: dict[str, Waiting] = field(default_factory=dict)  # fetches, by client
     open: int = 0  # transactions
     gone: list[Record] = field(default_factory=list)  # what was committed and is kept no longer, for evidence
     aborted: list[Record] = field(default_factory=list)  # what nobody ever got to read, for evidence
@@ -145,8 +152,8 @@ class Partition:
         """More may be readable: those who wait look again."""
         if self.waiting:
             waiting, self.waiting = self.waiting, {}
-            for look in waiting.values():
-                look()
+            for fetch in waiting.values():
+                fetch.look()
 
     def read(self, position: int, bytes_max: int, records_max: int) -> tuple[list[Record], int, int]:
         """Readable records from a position, the position behind them, and their size; one however large it is."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any, NoReturn
 
 from runtime.record import Outgoing, TopicPartition
@@ -75,6 +76,7 @@ class SimulatedProducer:
         self._gone = False
         self._ended: Answer | None = None
         self._changed = Signal(host.loop)
+        self._awaited: Callable[[], bool] = bool  # what who waits waits for
 
     # --- what the application calls: transactions -----------------------------------------------------------------
 
@@ -151,7 +153,7 @@ class SimulatedProducer:
         self._outbox.put(Outgoing(topic, partition, key, value, tuple(headers)), on_delivery, self._message_seconds)
         if not self._pumping:
             self._pumping = True
-            self._host.later(self._linger, self._pump)
+            self._host.later(self._linger, self._pump_at_last)
 
     def flush(self, timeout: float) -> int:
         """Wait until everything has arrived or failed; how much has not."""
@@ -177,9 +179,12 @@ class SimulatedProducer:
 
     # --- records on their way -------------------------------------------------------------------------------------
 
+    def _pump_at_last(self) -> None:
+        self._pumping = False
+        self._pump()
+
     def _pump(self) -> None:
         """Register new partitions, send what may be sent."""
-        self._pumping = False
         places = self._outbox.places()
         if self._gone or not places:
             return
@@ -192,8 +197,13 @@ class SimulatedProducer:
             self._outbox.send(self._producer, [place for place in places if place in self._registered])
 
     def _moved(self) -> None:
-        self._changed.set()
         self._pump()
+        self._stir()
+
+    def _stir(self) -> None:
+        """Something has come: the last deed of a callback. Who would only wait on is left alone."""
+        if len(self._changed.waiting) > 1 or self._awaited():
+            self._changed.set_and_go_on()
 
     def _lost(self, code: Code) -> None:
         """A batch has failed."""
@@ -257,8 +267,7 @@ class SimulatedProducer:
         self._registering = True
         self._asked += 1
         self._coordinator.send(
-            AddPartitions(self._id, self._producer, wanted), lambda answer: self._added(wanted, answer),
-            self._socket_seconds,
+            AddPartitions(self._id, self._producer, wanted), partial(self._added, wanted), self._socket_seconds
         )  # fmt: skip
 
     def _added(self, places: Sequence[TopicPartition], answer: Answer) -> None:
@@ -315,7 +324,7 @@ class SimulatedProducer:
         if self._gone or self._state is not (State.COMMITTING if commit else State.ABORTING):
             return
         request = EndTransaction(self._id, self._producer, commit)
-        self._coordinator.send(request, lambda answer: self._end_answered(answer, commit=commit), self._socket_seconds)
+        self._coordinator.send(request, partial(self._end_answered, commit=commit), self._socket_seconds)
 
     def _end_answered(self, answer: Answer, *, commit: bool) -> None:
         if self._gone:
@@ -323,7 +332,7 @@ class SimulatedProducer:
         code = answer.code
         self._log("ENDTXN", f"EndTxn returned {_name(code)} in state {self._state} (may_retry=true)")
         if code in PASSING:
-            self._host.later(backoff(code), lambda: self._send_end(commit=commit))
+            self._host.later(backoff(code), partial(self._send_end, commit=commit))
             return
         if code in FENCED or code is Code.INVALID_TXN_STATE:
             self._die(code, "Failed to end transaction")
@@ -332,7 +341,7 @@ class SimulatedProducer:
             if commit:
                 self._make_abortable(code, f"Failed to end transaction: {code.name}")
         self._ended = answer
-        self._changed.set()
+        self._stir()
 
     def _await_end(self, deadline: float) -> None:
         if self._wait(lambda: self._ended is not None or self._state is State.FATAL, deadline):
@@ -392,6 +401,7 @@ class SimulatedProducer:
 
     def _wait(self, holds: Callable[[], bool], deadline: float) -> bool:
         """Wait in the calling task until it holds; whether the time was up before."""
+        self._awaited = holds
         while not holds():
             left = deadline - self._host.loop.seconds
             if left <= 0:
