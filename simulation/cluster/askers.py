@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from simulation.cluster.client import ApiNode, Caller
+from simulation.cluster.hour import schedule
+from simulation.evidence import marker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 SECONDS_OF_AN_HOUR = 3600.0
 CHANGING = ("initech", "changing")
 NAMESAKES = ("acme", "globex", "initech")  # each has a `minutely`
+PATIENCE_SECONDS = 60.0
+LOOK_SECONDS = 0.5
 PAUSE_SECONDS = (1.0, 60.0)  # in which a job is gone
 
 
@@ -37,7 +41,7 @@ class JobKeeper(Caller):
 
     def _change(self) -> None:
         self._site.story.fault("jobs", self.name, "changes a job")
-        match self.chance.choices(("put", "stale", "blind", "delete", "schedule"), (4, 2, 2, 2, 3))[0]:
+        match self.chance.choices(("put", "stale", "blind", "delete", "schedule", "new"), (4, 2, 2, 2, 3, 3))[0]:
             case "put":
                 self._put(self._expecting(0))
             case "stale":
@@ -50,6 +54,8 @@ class JobKeeper(Caller):
                 self._put({})
             case "schedule":
                 self._put_both()
+            case "new":
+                self._put_new()
 
     def _put(self, more: Mapping[str, Any]) -> Asking | None:
         self._edition += 1
@@ -66,6 +72,19 @@ class JobKeeper(Caller):
         }
         after = {"after_catalog": asking.position} if asking is not None and asking.position else {}
         self.call("schedule.put", definition | after)
+
+    def _put_new(self) -> None:
+        """A job that nobody has heard of, and a schedule of it that is due three times within a minute."""
+        self._edition += 1
+        tenant, name = CHANGING[0], f"{self.name}-{self._edition}"
+        job = self._agenda.job(*CHANGING) | {"name": name}
+        asking = self.call("job.put", job)
+        if asking is None or not asking.position:
+            return
+        due = [f"{self._site.now() + timedelta(seconds=each):%Y-%m-%dT%H:%M:%SZ}" for each in (10, 25, 60)]
+        definition = schedule(tenant, {"at": due}, 0, overlap={"policy": "allow_all"}) | {"job": name}
+        put = {"tenant": tenant, "name": name, "definition": definition, "after_catalog": asking.position}
+        self.call("schedule.put", put)
 
     def _expecting(self, behind: int) -> dict[str, Any]:
         return {} if self._version is None else {"expected_version": max(0, self._version - behind)}
@@ -109,11 +128,46 @@ class Namesake(Caller):
         return f"{minute:%Y%m%dT%H%M%SZ}"
 
 
+class Canceller(Caller):
+    """Triggers runs that fail, and cancels them when that is least convenient."""
+
+    def live(self) -> None:
+        """As often as the situation says."""
+        while self._site.under_faults:
+            self._site.loop.sleep(self.chance.expovariate(self._site.options.rate("cancels") / SECONDS_OF_AN_HOUR))
+            if self._site.under_faults:
+                self._ask()
+
+    def _ask(self) -> None:
+        subject = {"tenant": "globex", "name": self.chance.choice(("retried", "doomed"))}
+        stubborn = self.chance.choice((True, False))  # goes on when it is asked to stop, and fails all the same
+        payload = {"seconds": 10, "fails": "always", "stubborn": stubborn, "marker": marker("globex")}
+        asking = self.call("schedule.trigger", subject | {"payload": payload})
+        run_id = "" if asking is None else str(asking.body.get("run_id", ""))
+        when = self.chance.choice(("runs", "has failed"))
+        if run_id and self._until(run_id, has_ended=when == "has failed"):
+            self._site.story.fault("cancels", self.name, f"{run_id} is cancelled when it {when}")
+            self._site.loop.sleep(self.chance.choice((0.0, 0.1, 0.5, 1.0)))
+            self.call("run.cancel", subject | {"run_id": run_id})
+
+    def _until(self, run_id: str, *, has_ended: bool) -> bool:
+        """Wait until user code runs, or has ended; not for ever."""
+        until = self._site.loop.seconds + PATIENCE_SECONDS
+        while self._site.loop.seconds < until:
+            for each in reversed(self._site.ledger.executions):
+                if each.run_id == run_id and (bool(each.outcome) or not has_ended):
+                    return True
+            self._site.loop.sleep(LOOK_SECONDS)
+        return False
+
+
 def askers(site: Site, node: ApiNode) -> list[Caller]:
     """Those whom the situations of a seed bring along."""
     found: list[Caller] = []
     if site.options.has("jobs"):
         found += (JobKeeper(site, node, f"keeper-{number}") for number in range(2))
+    if site.options.has("cancels"):
+        found.append(Canceller(site, node, "canceller"))
     if site.options.has("namesakes"):
         found.append(Namesake(site, node, "namesake"))
     return found

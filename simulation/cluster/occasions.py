@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from simulation.cluster.world import World
 
 SECONDS_OF_AN_HOUR = 3600.0
+CHANGES_MAX = 4  # while nobody reads them
 OUTAGE_SECONDS = (15.0, 300.0)  # within the windows of what is owed, at their end, and beyond
 
 
@@ -49,6 +50,8 @@ class Occasions:
         self._site.story.fault("owed", "schedulers", f"are all away for {seconds:.0f} s")
         schedulers = [node for node in self._world.nodes if node.role == "scheduler"]
         self._world.storm.send_away(schedulers, "owed", seconds)
+        for _ in range(self._chance.randint(0, CHANGES_MAX)):
+            self._world.upstream.pause_and_resume(seconds)
 
     def _stray(self) -> None:
         what = self._strays.stray()

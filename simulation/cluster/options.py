@@ -84,6 +84,7 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
     "namesakes": ("tenants have schedules, jobs and runs of the same names, and ask for each other's runs", 30),
     "cadence": ("a schedule of every second stands beside daily ones, and retries have no jitter", 0),
     "zones": ("clocks of a time zone change in the middle, and schedules there are due around it", 0),
+    "cancels": ("runs are cancelled while they fail, and between their attempts", 40),
     "kept": ("topics are trimmed and compacted as brokers do it, after minutes in place of hours", 60),
 }
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
@@ -115,6 +116,7 @@ class Options:
     latency_seconds: float = 0.002
     database: bool = False
     calls_every_seconds: float = 180.0  # at most, of each caller of the API
+    callers: int = 2
     doubting: bool = True  # off: producers go on after a doubtful commit, and transactions are really torn (C1, C2)
     faults: Mapping[str, float] = field(default_factory=dict)
     situations: Mapping[str, float] = field(default_factory=dict)

@@ -2,7 +2,8 @@
 
     jobs        three schedules of two jobs that change while their runs are under way
     owed        catch_up all where runs may not overlap; the windows and limits are about as long as the outages
-    long        runs of twelve minutes under leases of ten seconds
+    saturated   runs that are of no use to anybody a minute later
+    long        runs of ten to twenty minutes under leases of ten seconds
     overtime    attempts that end about at their timeout, before and behind it
     namesakes   two tenants more have a `minutely`, one of them a job `report`
     cadence     every second of some minutes, beside once a day; retries in equal steps
@@ -83,9 +84,9 @@ def _jobs(_options: Options, _began_at: datetime) -> Added:
 
 
 def _owed(_options: Options, _began_at: datetime) -> Added:
-    def owed(seconds: float, policy: str, window: str, limit: int, overlap: int = 1) -> Definition:
+    def owed(seconds: float, policy: str, window: str, limit: int) -> Definition:
         return schedule(
-            "acme", each(1), seconds, grace="PT10S", overlap={"policy": policy, "limit": overlap},
+            "acme", each(1), seconds, grace="PT10S", overlap={"policy": policy},
             catch_up={"policy": "all", "window": window, "limit": limit},
         )  # fmt: skip
 
@@ -93,17 +94,23 @@ def _owed(_options: Options, _began_at: datetime) -> Added:
         schedules={
             ("acme", "owed-skip"): owed(30, "skip", "PT3M", 100),
             ("acme", "owed-buffer"): owed(70, "buffer_one", "PT5M", 3),
-            ("acme", "owed-pair"): owed(100, "skip", "PT90S", 1, overlap=2),
+            ("acme", "owed-each"): owed(40, "allow_all", "PT3M", 3),
         }
     )
 
 
-def _long(_options: Options, _began_at: datetime) -> Added:
+def _saturated(_options: Options, _began_at: datetime) -> Added:
+    urgent = schedule("acme", each(2), 5, overlap={"policy": "allow_all"}, job={"deadline": "PT1M"})
+    return Added(schedules={("acme", "urgent"): urgent})
+
+
+def _long(_options: Options, began_at: datetime) -> Added:
+    def at(minutes: int) -> str:
+        return f"{began_at + timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+
     return Added(
         schedules={
-            ("globex", "long"): schedule(
-                "globex", each(10), 720, overlap={"policy": "allow_all"}, job={"lease": "PT10S"}
-            ),
+            ("globex", "long"): schedule("globex", {"at": [at(1), at(20)]}, 1250, job={"lease": "PT10S"}),
             ("globex", "long-stubborn"): schedule(
                 "globex",
                 each(15),
@@ -185,6 +192,7 @@ def _zones(options: Options, _began_at: datetime) -> Added:
 ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "jobs": _jobs,
     "owed": _owed,
+    "saturated": _saturated,
     "long": _long,
     "overtime": _overtime,
     "namesakes": _namesakes,

@@ -31,7 +31,8 @@ class Strays:
         said = [sent for worker in self._world.workers if worker.process is not None for sent in worker.process.said]
         if not said:
             return ""
-        make: Callable[[Outgoing], str] = self._chance.choice((self._elsewhere, self._in_its_name, self._late))
+        ways = (self._elsewhere, self._in_its_name, self._as_the_holder, self._late)
+        make: Callable[[Outgoing], str] = self._chance.choice(ways)
         return make(self._chance.choice(said))
 
     def _elsewhere(self, said: Outgoing) -> str:
@@ -52,6 +53,22 @@ class Strays:
         data["number"] = 0  # so that only what it says of leases could count
         self._world.upstream.append(said._replace(value=orjson.dumps(document)))
         return f"{data['worker']} is said to have finished {lease}"
+
+    def _as_the_holder(self, said: Outgoing) -> str:
+        """Somebody who has read what a worker said last, and knows the next number, and no key."""
+        last = next(
+            worker.process.said[-1] for worker in self._world.workers
+            if worker.process is not None and said in worker.process.said
+        )  # fmt: skip
+        document = orjson.loads(last.value or b"")
+        data = document["data"]
+        if not data["held"]:
+            return ""
+        lease = f"{self._chance.choice(data['held']).rpartition('.')[0]}.{self._chance.getrandbits(128):032x}"
+        data["number"] += 1
+        data["finished"] = [{"lease": lease, "outcome": "succeeded", "result": {"forged": True}}]
+        self._world.upstream.append(last._replace(value=orjson.dumps(document)))
+        return f"{data['worker']} is said to say next that {lease} is finished"
 
     def _late(self, said: Outgoing) -> str:
         over = [each for each in self._site.ledger.executions[-RECENT:] if each.outcome]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 TRIES_MAX = 50  # of a publisher that hears nothing, some seconds apart: longer than any outage
 DEEP = 200  # levels of nesting
 HUGE = 10**400
+MINUTE_SECONDS = 60.0
+OFTEN_MISPLACED = (("globex", "retried"), ("acme", "minutely"), ("initech", "latest"))
 LARGE_BYTES = 600 * 1024  # more than a record of ours may have, less than a broker refuses
 
 
@@ -160,21 +162,37 @@ class Upstream:
 
     def misplaced(self) -> str:
         """F8: another's subject, or another partition."""
-        data = self._agenda.put("globex", "retried")
+        data = self._agenda.put(*self._chance.choice(OFTEN_MISPLACED))
         record = hour.record_of("schedule.put", data, self._next_id(), self._site.layout)
         if self._chance.choice((True, False)):
             wrong = (record.partition + 1) % self._site.layout.schedule
-            self.append(record._replace(partition=wrong))
-            return "a change stands in another partition"
+            seconds = self._chance.choice((0.0, self._until_due()))
+            self._site.loop.later(seconds, lambda: self.append(record._replace(partition=wrong)))
+            return f"a change stands in another partition in {seconds:.3f} s"
         document = orjson.loads(record.value or b"") | {"subject": "acme/minutely"}
         self.append(record._replace(value=orjson.dumps(document), headers=((POISON, b"another's subject"),)))
         return "a change with another's subject"
+
+    def _until_due(self) -> float:
+        """The seconds until just before most occurrences are due."""
+        return max(0.0, MINUTE_SECONDS - self._site.loop.seconds % MINUTE_SECONDS - self._chance.uniform(0.001, 0.05))
 
     def _spoil(self, what: str, value: bytes, topic: str) -> None:
         layout = self._site.layout
         count = layout.schedule if topic == topics.SCHEDULE_CHANGES else layout.shard
         partition = identity.partition_of(f"acme/{what}", count)
         self.append(Outgoing(topic, partition, b"acme/poison", value, ((POISON, what.encode()),)))
+
+    def pause_and_resume(self, seconds: float) -> None:
+        """A schedule is paused and resumed within so many seconds, and is perhaps another one in between."""
+        subject = self._subject()
+        data = {"tenant": subject[0], "name": subject[1]}
+        paused, resumed = sorted(self._chance.uniform(0, seconds) for _ in range(2))
+        self._site.loop.later(paused, lambda: self.publish("schedule.pause", data))
+        if self._chance.choice((True, False)):
+            edition = self._agenda.edited(*subject, self._chance.randint(0, 2))
+            self._site.loop.later((paused + resumed) / 2, lambda: self.publish("schedule.put", edition))
+        self._site.loop.later(resumed, lambda: self.publish("schedule.resume", data))
 
     def _subject(self) -> tuple[str, str]:
         return self._chance.choice(self._agenda.subjects)

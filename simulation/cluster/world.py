@@ -121,7 +121,7 @@ class World:
             node.start()
         self._keep_api()
         self.upstream.begin()
-        for number in range(2):
+        for number in range(self.options.callers):
             Caller(self.site, self.api, f"caller-{number}").start()
         for asker in askers(self.site, self.api):
             asker.start()
