@@ -1,5 +1,6 @@
 """I22: nothing is lost while its evidence is unread, no word of a worker is unheard, and no late one is silent.
 
+- No occurrence is decided while a change of its schedule is unread that stood in its partition before it was due.
 - A lease ends by itself only when no report renewed it: from its hand-out on, each report of its holder that lists it
   and stood in the log while it was good makes it good for its whole length again, whenever its owner gets to read it.
 - A word on the end of an attempt that is live ends it in the transaction that reads it.
@@ -18,8 +19,20 @@ from datetime import datetime, timedelta
 
 from runtime.record import TopicPartition
 from schemas import topics
-from simulation.checkers.marks import duration
-from simulation.checkers.reading import DISPATCHER, Changelog, Data, Event, Fact, Written, changelogs, events, instant
+from simulation.checkers.marks import CHANGES, duration, nominal_of
+from simulation.checkers.reading import (
+    DISPATCHER,
+    SCHEDULER,
+    Changelog,
+    Data,
+    Event,
+    Fact,
+    Written,
+    changelogs,
+    documents,
+    events,
+    instant,
+)  # fmt: skip
 from simulation.evidence import Evidence, Violation
 
 ID = "I22"
@@ -37,9 +50,46 @@ def observed(evidence: Evidence) -> int:
 def check(evidence: Evidence) -> Iterator[Violation]:
     """Every lease that ended too early, and every late word that nobody was told."""
     apart = evidence.clocks_apart_max if evidence.faults & CLOCKS else APART_MAX
+    for log in changelogs(evidence, SCHEDULER):
+        yield from _decided_unread(log, _arrived(evidence, log.partition), apart)
     for log in changelogs(evidence, DISPATCHER):
         reports = [event for event in _reports(evidence) if event.place.partition == log.partition]
         yield from _partition(evidence, log, reports, apart)
+
+
+# --- changes of schedules -----------------------------------------------------------------------------------------
+
+
+def _arrived(evidence: Evidence, number: int) -> dict[tuple[str, str], datetime]:
+    """When each command first stood in a partition, by source and id; those that wait for the catalog left out."""
+    place = TopicPartition(topics.SCHEDULE_CHANGES, number)
+    if place not in evidence.records:
+        return {}
+    first: dict[tuple[str, str], datetime] = {}
+    for record, document in zip(evidence.records[place], documents(evidence, place), strict=True):
+        if isinstance(document, dict) and "after_catalog" not in (document.get("data") or {}):
+            first.setdefault((str(document.get("source", "")), str(document.get("id", ""))), record.appended_at)
+    return first
+
+
+def _decided_unread(
+    log: Changelog, arrived: dict[tuple[str, str], datetime], apart: timedelta
+) -> Iterator[Violation]:  # fmt: skip
+    newest: dict[tuple[str, str], datetime] = {}  # by schedule, what was decided last
+    for written in log.whole:
+        for fact in written.facts():
+            if "schedule" not in fact.data:
+                continue
+            name = fact.data["tenant"], fact.data["schedule"]
+            at = arrived.get((fact.data.get("source", ""), fact.data.get("command_id", "")))
+            if fact.type in CHANGES and at is not None and newest.get(name, at) > at + apart:
+                what = f"{fact.type} of {'/'.join(name)} came at {at:%H:%M:%S.%f}, unread when {newest[name]:%H:%M:%S}"
+                yield Violation(invariant=ID, what=f"{what} was decided", where=fact.place)
+            if (nominal := nominal_of(fact)) is not None:
+                newest[name] = max(newest.get(name, instant(nominal)), instant(nominal))
+
+
+# --- leases -------------------------------------------------------------------------------------------------------
 
 
 def _reports(evidence: Evidence) -> list[Event]:

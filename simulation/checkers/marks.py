@@ -91,7 +91,7 @@ def _ask(silent: dict[NAME, _Open], fact: Fact) -> None:
 
 
 def _occurrence(schedule: _Schedule, fact: Fact, mark: datetime) -> Iterator[Violation]:
-    nominal = _nominal(fact)
+    nominal = nominal_of(fact)
     if nominal is None or nominal in schedule.decided:
         return
     if fact.type == "occurrence.deferred":
@@ -102,7 +102,7 @@ def _occurrence(schedule: _Schedule, fact: Fact, mark: datetime) -> Iterator[Vio
         yield Violation(invariant=ID, what=what, where=fact.place)
 
 
-def _nominal(fact: Fact) -> str | None:
+def nominal_of(fact: Fact) -> str | None:
     """The first nominal instant that a decision is about."""
     data = fact.data
     if fact.type == "run.created":

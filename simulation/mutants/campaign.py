@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulation.mutants.patching import Mutant
+from simulation.mutants.patching import DoesNotFit, Mutant
 from simulation.mutants.trials import Run, Trial, Verdict
 
 SHARE_MIN = 0.95  # of mutants that must be noticed: what is below it is not tested but run
@@ -29,7 +29,7 @@ Tried = Callable[[Path, Sequence[Run], float], Sequence[Trial]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one mutant: the last of its trials says it. None: the unchanged packages do not pass any run."""
+    """What became of one mutant: the last of its trials says it. None: it does not fit, or no run passes without it."""
 
     mutant: Mutant
     trials: tuple[Trial, ...]
@@ -66,7 +66,10 @@ class Campaign:
         """Try all mutants, a few at a time."""
 
         def one(mutant: Mutant) -> None:
-            told(self._outcome(mutant, [*waves(mutant, seeds, known.get(mutant.name, {}))]))
+            try:
+                told(self._outcome(mutant, [*waves(mutant, seeds, known.get(mutant.name, {}))]))
+            except DoesNotFit:  # The others can be tried all the same; a test says where it does not.
+                told(Outcome(mutant=mutant, trials=()))
 
         with ThreadPoolExecutor(jobs) as pool:
             for _ in pool.map(one, mutants):
@@ -120,7 +123,7 @@ def line(outcome: Outcome) -> str:
     """A mutant in one line."""
     name = f"{outcome.mutant.name:44}"
     if not outcome.trials:
-        return f"{name} UNTRIED   the packages pass none of its runs as they are"
+        return f"{name} UNTRIED   it does not fit, or the packages pass none of its runs as they are"
     last = outcome.last
     if not outcome.noticed:
         return f"{name} SURVIVED  {len(outcome.trials)} runs, {outcome.seconds:.0f} s: {outcome.mutant.breaks}"

@@ -29,7 +29,10 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "faults": dict.fromkeys(("B1", "B2", "C1", "C2", "C3", "C4", "C5", "C6"), 20.0),
         "schedulers": 2, "dispatchers": 2,
     },
-    "members": {"faults": {"B1": 20.0, "B5": 20.0, "B7": 10.0, "B10": 20.0}, "schedulers": 2, "dispatchers": 2},
+    "members": {
+        "faults": {"B1": 20.0, "B5": 20.0, "B7": 10.0, "B10": 20.0}, "schedulers": 2, "dispatchers": 2,
+        "calls_every_seconds": 10.0,
+    },
     "torn": {"faults": {"C1": 40.0, "C2": 40.0, "C3": 20.0, "K1": 8.0}, "doubting": False},
     "outages": {
         "faults": {"C9": 15.0, "B10": 6.0}, "batch_facts": 10, "woken_keys": 4, "calls_every_seconds": 10.0,

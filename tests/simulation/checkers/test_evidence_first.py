@@ -178,3 +178,28 @@ def test_a_word_of_somebody_else_about_a_lease_is_not_answered():
 
 def test_without_reports_there_is_nothing_to_look_at():
     assert evidence_first.observed(Evidence(records={TopicPartition(topics.ATTEMPTS, 0): ()})) == 0
+
+
+def changed(arrived: str, read: str, *, after_catalog: bool = False) -> Given:
+    """A pause that stood in the log at one instant and was read at another one; 12:00:05 was decided before."""
+    given = Given()
+    given.transaction("scheduler", "12:00:05", [created("12:00:05")])
+    waits = {"after_catalog": "scheduler-1-7"} if after_catalog else {}
+    pause = event("schedule.pause", id_="c", tenant="acme", name="s", **waits)
+    given.append(topics.SCHEDULE_CHANGES, pause | {"source": "api"}, now=arrived)
+    given.transaction("scheduler", read, [of_schedule("schedule.paused", source="api", command_id="c")])
+    return given
+
+
+def test_an_occurrence_that_is_decided_while_an_earlier_change_is_unread_is_found():
+    assert found(changed("12:00:03", "12:00:06")) == [
+        (
+            "I22 scheduler-changelog-0@2: schedule.paused of acme/s came at 12:00:03.000000, "
+            "unread when 12:00:05 was decided"
+        )
+    ]
+
+
+def test_a_change_that_came_behind_the_occurrence_or_waits_for_the_catalog_may_be_read_later():
+    assert found(changed("12:00:05", "12:00:09")) == []
+    assert found(changed("12:00:03", "12:00:06", after_catalog=True)) == []

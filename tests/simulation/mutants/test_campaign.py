@@ -1,13 +1,13 @@
 """What is said of mutants: which were noticed, by what, and whether that is enough."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from simulation.mutants import campaign
 from simulation.mutants.__main__ import Kept
 from simulation.mutants.campaign import Campaign, Known, Outcome
-from simulation.mutants.patching import Mutant
+from simulation.mutants.patching import DoesNotFit, Mutant
 from simulation.mutants.trials import Run, Trial, Verdict, copied, judged, mutants
 
 
@@ -118,6 +118,23 @@ def test_runs_that_the_unchanged_packages_do_not_pass_say_nothing_of_a_mutant():
     assert asked == [[("calm", 2), ("disks", 2)]]
     assert outcome.noticed
     assert {*trying.unsound} == {("calm", 1), ("disks", 1)}
+
+
+def test_a_mutant_that_does_not_fit_is_not_tried_and_the_others_are():
+    trying, asked = tries({("calm", 1): Verdict.CAUGHT})
+    fits = trying.copied
+
+    def copied_(mutant: Mutant | None) -> AbstractContextManager[Path]:
+        if mutant is not None and mutant.name == "torn":
+            raise DoesNotFit("its lines are gone")
+        return fits(mutant)
+
+    trying.copied = copied_
+    told: list[Outcome] = []
+    trying.run([mutant("torn"), mutant("a")], range(1, 2), {}, jobs=1, told=told.append)
+
+    assert [(one.mutant.name, len(one.trials)) for one in told] == [("torn", 0), ("a", 1)]
+    assert len(asked) == 1
 
 
 def test_a_campaign_goes_on_with_who_was_never_tried_and_then_with_survivors():
