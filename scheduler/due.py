@@ -161,6 +161,9 @@ def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fa
     taken = timeline.upcoming(state).taken
     if taken is not None:
         return (skipping.excluded(state, context, due, taken),)
+    if _promised(state, due, plan):
+        detail = "those that wait are the last that max_runs allows"
+        return (skipping.one(state, context, due.nominal, due.phase.version, SkipReason.ENDED, detail=detail),)
     stop = timeline.stop_before_due(state, due, plan)
     if stop is not None:
         reason, detail = SkipReason.ENDED if stop.deleted else SkipReason.PAUSED, "before its jitter was over"
@@ -175,6 +178,12 @@ def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fa
     if recovery is None:
         return (_recovery(due, context),)
     return catch_up.decide(state, context, recovery, due, plan)
+
+
+def _promised(state: ScheduleState, due: Due, plan: Plan) -> bool:
+    """Whether all runs that `max_runs` allows are there or waited for."""
+    limited = plan.max_runs is not None and not due.phase.paused
+    return limited and state.counted_runs + state.waiting_count >= (plan.max_runs or 0)
 
 
 def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fact:

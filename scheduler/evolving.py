@@ -72,8 +72,15 @@ def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     plans = {**state.plans, fact.version: plan.of_version(row, fact.subject)}
     phase = Phase(from_ms=millis(fact.effective_at), version=fact.version, paused=state.paused)
     first = {} if state.phases else {"decided_until": max(state.decided_until, phase.from_)}
+    first["counted_runs"] = state.counted_runs if _goes_on_counting(state, plans[fact.version]) else 0
     state = changed(state, plans=plans, version=fact.version, **first)
     return _with_phase(state, phase)
+
+
+def _goes_on_counting(state: ScheduleState, new: plan.Plan) -> bool:
+    """Runs are counted from the first version that gives `max_runs` on, and anew after one that gives none."""
+    before = state.plans.get(state.version)
+    return state.exists and before is not None and before.max_runs is not None and new.max_runs is not None
 
 
 def _paused(state: ScheduleState, fact: SchedulePaused) -> ScheduleState:
@@ -143,6 +150,9 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     if not new.active:
         new.blocker = fact.run_id
     new.active += 1
+    decided_by = state.plans.get(fact.version)
+    if decided_by is not None and decided_by.max_runs is not None:
+        new.counted_runs += 1
     nominal = seconds(fact.nominal_time)
     if state.waiting is not None and state.waiting.nominal == nominal:
         return _next_waiting(new, nominal, decision=CREATED)

@@ -72,6 +72,7 @@ class Plan:
     drops: bool
     exclusive: bool
     exclusions: occurrences.Exclusions | None = None
+    max_runs: int | None = None
     jitter_ms: int = 0
     key: str = ""
 
@@ -135,6 +136,7 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         drops=_drops(trigger),
         exclusive=schedule.overlap.policy != "allow_all",
         exclusions=exclusions_of(schedule.trigger, hash_key),
+        max_runs=schedule.trigger.max_runs,
         jitter_ms=(schedule.trigger.jitter or timedelta()) // MILLISECOND,
         key=hash_key,
     )

@@ -8,12 +8,14 @@ from typing import Any
 
 from runtime.machine import Output
 from scheduler import forwarding, versions
+from scheduler.instants import from_seconds
 from scheduler.plan import Version
 from scheduler.state import ScheduleState, State
 from schemas import codec, identity, topics
 from schemas.facts import (
     CatalogAdopted,
     CatalogEntry,
+    Cause,
     CommandRejected,
     Fact,
     HistoryTrimmed,
@@ -50,9 +52,11 @@ class Routes:
         """Into the story of its schedule or partition."""
         return (_event(fact),)
 
-    def run(self, _state: State, fact: RunCreated) -> Outputs:
-        """To its dispatcher, and into the story."""
-        return (self._to_shard(fact, fact, fact.job.queue, fact.shard), _event(fact))
+    def run(self, state: State, fact: RunCreated) -> Outputs:
+        """To its dispatcher, and into the story. The last one of a version ends it."""
+        told = (self._to_shard(fact, fact, fact.job.queue, fact.shard), _event(fact))
+        assert isinstance(state, ScheduleState), "runs are of schedules"
+        return (*told, _used_up(state, fact)) if _is_last(state, fact) else told
 
     def inquiry(self, _state: State, fact: RunInquired) -> Outputs:
         """Behind the run."""
@@ -67,10 +71,11 @@ class Routes:
         version = ScheduleVersion(
             tenant=fact.tenant, schedule=fact.schedule, version=fact.version, definition=fact.definition,
             effective_from=fact.effective_at, tz_version=fact.tz_version,
+            effective_to=fact.effective_at if _begins_used_up(state, fact) else None,
         )  # fmt: skip
         stored = Version(definition=fact.definition, effective_at=fact.effective_at, tz_version=fact.tz_version)
         status = "paused" if state.paused else "active"
-        before = (_ended(state, fact),) if state.exists else ()
+        before = (_ended(state, fact),) if state.exists and not state.used_up(state.version) else ()
         return (_event(fact), _current(fact, stored, status), *before, _version(version))
 
     def paused(self, state: ScheduleState, fact: SchedulePaused) -> Outputs:
@@ -84,7 +89,7 @@ class Routes:
     def deleted(self, state: ScheduleState, fact: ScheduleDeleted) -> Outputs:
         """The last version ends, and none is in force."""
         gone = Output(topic=topics.SCHEDULES, key=fact.subject, fact=fact, tombstone=True)
-        return (_event(fact), gone, _ended(state, fact))
+        return (_event(fact), gone) if state.used_up(state.version) else (_event(fact), gone, _ended(state, fact))
 
     def forgotten(self, state: State, fact: HistoryForgotten) -> Outputs:
         """What the audit has no use for any more: versions of which no decision is left."""
@@ -139,6 +144,34 @@ def _ended(state: ScheduleState, fact: ScheduleAccepted | ScheduleDeleted) -> Ou
         effective_from=stored.effective_at, effective_to=fact.effective_at, tz_version=stored.tz_version,
     )  # fmt: skip
     return _version(version)
+
+
+def _is_last(state: ScheduleState, fact: RunCreated) -> bool:
+    """Whether a run uses up what `max_runs` allows the version that was accepted last."""
+    decided_by, newest = state.plans.get(fact.version), state.plans.get(state.version)
+    if fact.cause is Cause.MANUAL or decided_by is None or decided_by.max_runs is None:
+        return False
+    return newest is not None and newest.max_runs is not None and state.counted_runs + 1 >= newest.max_runs
+
+
+def _used_up(state: ScheduleState, fact: RunCreated) -> Output:
+    """A version that has had all its runs ends with what is decided; the audit looks no further."""
+    stored = _stored(state)
+    assert fact.nominal_time is not None, "the run of an occurrence has its instant"
+    ended_at = max(fact.nominal_time, from_seconds(state.decided_until), stored.effective_at)
+    version = ScheduleVersion(
+        tenant=fact.tenant, schedule=fact.schedule, version=state.version, definition=stored.definition,
+        effective_from=stored.effective_at, effective_to=ended_at, tz_version=stored.tz_version,
+    )  # fmt: skip
+    return _version(version)
+
+
+def _begins_used_up(state: ScheduleState, fact: ScheduleAccepted) -> bool:
+    """Whether the runs that are counted already are all that a new version allows."""
+    limit = fact.definition["trigger"].get("max_runs")
+    before = state.plans.get(state.version) if state.exists else None
+    counts_on = limit is not None and before is not None and before.max_runs is not None
+    return counts_on and state.counted_runs >= limit
 
 
 def _version(version: ScheduleVersion) -> Output:

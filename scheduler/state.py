@@ -147,6 +147,7 @@ class ScheduleState:
     last_nominal: int | None = None
     # What is in force:
     phases: tuple[Phase, ...] = ()
+    counted_runs: int = 0  # of occurrences, since a version first gave `max_runs`
     # What is going on:
     active: int = 0
     open_runs: int = 0
@@ -167,6 +168,11 @@ class ScheduleState:
     def exists(self) -> bool:
         """Whether there is such a schedule now, as far as accepted commands say."""
         return bool(self.phases) and not self.phases[-1].deleted
+
+    def used_up(self, version: int) -> bool:
+        """Whether a version has had all the runs that it may have: nothing is due by it any more."""
+        limit = self.plans[version].max_runs
+        return limit is not None and self.counted_runs >= limit
 
     @property
     def paused(self) -> bool:

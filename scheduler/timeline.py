@@ -96,7 +96,7 @@ def first_after(state: ScheduleState, after: int) -> Due | None:
     last = len(phases) - 1
     for index, phase in enumerate(phases):
         ends = phases[index + 1].from_ if index < last else None
-        if phase.deleted or (ends is not None and ends <= after):
+        if phase.deleted or (ends is not None and ends <= after) or state.used_up(phase.version):
             continue
         nominal = state.plans[phase.version].trigger.next_after(max(after, phase.from_))
         if nominal is not None and nominal < LAST_INSTANT and (ends is None or nominal <= ends):
@@ -153,5 +153,5 @@ def _phases(state: ScheduleState) -> Iterator[tuple[Phase, int | None]]:
 def _stretches(state: ScheduleState, after: int, until: int) -> Iterator[Stretch]:
     for phase, ends in _phases(state):
         begins, stops = max(after, phase.from_), until if ends is None else min(until, ends)
-        if begins < stops and not phase.paused and not phase.deleted:
+        if begins < stops and not phase.paused and not phase.deleted and not state.used_up(phase.version):
             yield Stretch(state.plans[phase.version], begins, stops)

@@ -21,7 +21,9 @@ def sentence(plan: Plan) -> str:
     words = occurrences.describe(plan.trigger)
     if plan.jitter_ms:
         words += f", each up to {durations.render(timedelta(milliseconds=plan.jitter_ms))} later"
-    return words if plan.exclusions is None else f"{words}, except {_excluded(plan.exclusions)}"
+    if plan.exclusions is not None:
+        words += f", except {_excluded(plan.exclusions)}"
+    return words if plan.max_runs is None else f"{words}, {plan.max_runs} run{'s' * (plan.max_runs > 1)} at most"
 
 
 def _excluded(exclusions: occurrences.Exclusions) -> str:

@@ -264,7 +264,7 @@ class Trigger(Model):
     jitter: Annotated[LongerDuration, AfterValidator(_whole_seconds)] | None = None
     start_at: Instant | None = None
     end_at: Instant | None = None
-    max_runs: Later = None
+    max_runs: Annotated[int, Field(strict=True, ge=1, le=2**53)] | None = None
     exclude: Exclude | None = None
 
     @model_validator(mode="after")
@@ -420,7 +420,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Job, "log_retention", _given, "leave it out"),
     (Trigger, "rrule", _given, "use cron, every or at"),
     (Trigger, "from_", _given, "leave it out"),
-    (Trigger, "max_runs", _given, "leave it out"),
     (Exclude, "calendars", _given, "write their dates"),
     (CatchUp, "rate", _given, "leave it out"),
     (

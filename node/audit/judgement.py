@@ -60,6 +60,7 @@ class _Case:
                     self._occurrence(nominal, version, until)
             except (NotUnderstood, KeyError) as error:
                 self._accuse("not_audited", f"version {version.number}", str(error))
+            self._too_many(version)
         self._decided_without_being_due(after, until)
         self._backfilled(after, until)
         self._report.not_due.update(self._story.not_due)
@@ -92,6 +93,12 @@ class _Case:
             if decision.version != version.number:
                 detail = f"{_in_words(decision)} by version {decision.version}, due by version {version.number}"
                 self._accuse("unexpected", _text(nominal), detail)
+
+    def _too_many(self, version: Version) -> None:
+        limit = version.definition.get("trigger", {}).get("max_runs")
+        runs = sum(decision.version == version.number for decision in self._story.created)
+        if limit is not None and runs > limit:
+            self._accuse("unexpected", f"version {version.number}", f"{runs} runs, where max_runs is {limit}")
 
     def _waits_for_its_jitter(self, nominal: int, version: Version, until: int) -> bool:
         if version.definition["trigger"].get("jitter") is None:

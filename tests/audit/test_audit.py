@@ -93,6 +93,14 @@ def test_an_occurrence_that_waits_for_its_jitter_is_pending_and_missing_when_tha
     assert found(world) == [("missing", "2026-03-02T13:00:00Z", "due by version 1")]
 
 
+def test_more_runs_of_a_version_than_it_may_have_are_accused():
+    world = World()
+    world.version(cron="* * * * *", max_runs=2, end=at("12:03"))
+    world.created("12:01", "12:02", "12:03")
+    world.decided(at("12:10"))
+    assert found(world) == [("unexpected", "version 1", "3 runs, where max_runs is 2")]
+
+
 def test_an_occurrence_at_the_mark_itself_is_due(world):
     world.decided(at("12:04"))
     assert found(world) == [("missing", "2026-03-02T12:04:00Z", "due by version 1")]

@@ -139,6 +139,7 @@ WHERE = "/data/definition"
             "never_fires",
         ),
         ({"at": ["2024-01-02T00:00:00Z"], "start_at": "2024-01-03T00:00:00Z"}, "/trigger/start_at", "never_fires"),
+        ({"cron": "* * * * *", "max_runs": 0}, "/trigger/max_runs", "range"),
         ({"cron": "* * * * *", "start_at": "2024-02-01"}, "/trigger/start_at", "instant"),
         ({"cron": ["* * * * *", "61 * * * *"]}, "/trigger/cron/1", "cron"),
         ({"rrule": "FREQ=DAILY"}, "/trigger/rrule", "not_supported"),
