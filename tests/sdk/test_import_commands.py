@@ -66,6 +66,12 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(command, tmp_path):
     assert (result.exit_code, "none cannot be read: No such file or directory" in result.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("command", ["kubernetes-cronjob", "quartz"])
+def test_a_zone_that_there_is_not_is_wrong_usage(command):
+    result = run(command, "-", "--timezone", "Mars/Olympus")
+    assert (result.exit_code, "'Mars/Olympus' is no zone of IANA's database" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("later", LATER, ids=lambda later: ".".join(later.path))
 def test_what_is_replaced_is_what_the_server_does_not_take_yet(later):
     """Where the server has learned it, its line in LATER goes, so that it is written as it was meant."""

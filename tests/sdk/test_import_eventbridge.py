@@ -186,6 +186,29 @@ def test_rules_are_printed_without_their_targets():
     assert any("aws events list-targets-by-rule --rule r" in remark for remark in importing.remarks(imported))
 
 
+def test_a_rule_has_its_own_name_and_its_targets_have_theirs_behind_it():
+    rule = "{{Type: AWS::Events::Rule, Properties: {{Name: r, ScheduleExpression: rate(1 day), Targets: [{}]}}}}"
+    two = rule.format("{Id: a, Arn: x}, {Arn: y}")
+    imported = convert(f"Resources:\n  One: {rule.format('{Id: a, Arn: x}')}\n  Two: {two}\n", task="t")
+    assert [each["name"] for each in imported.documents] == ["r", "r-a", "r-2"]
+
+
+def test_what_is_made_when_it_is_deployed_is_left_out():
+    text = """
+Resources:
+  Fn::ForEach::Each: [Name, [a, b], {}]
+  S:
+    Type: AWS::Scheduler::Schedule
+    Properties: {ScheduleExpression: rate(1 day), StartDate: !Ref Begin, FlexibleTimeWindow: {Mode: "OFF"}}
+"""
+    imported = convert(text, task="t")
+    assert imported.documents == ()
+    assert [str(remark) for remark in imported.remarks if remark.left_out] == [
+        f"f: Fn::ForEach::Each: left out: is no resource yet: {eventbridge.PROCESSED}",
+        "f: S: StartDate: left out: is not known before it is deployed: ${Begin}",
+    ]
+
+
 def test_terraform_is_not_read():
     [remark] = convert('resource "aws_scheduler_schedule" "x" {\n  name = "x"\n}\n').remarks
     assert (remark.broken, remark.text) == (

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from scheduler import plan
+from scheduler.occurrences import between
+from schemas.definitions import Trigger
 from tests.sdk import importing
 from tidewheel.importers import kubernetes
 from tidewheel.importers.report import Imported
@@ -60,6 +65,48 @@ def test_a_time_that_a_clock_leaves_out_has_no_run_and_one_that_comes_twice_has_
         "gap_policy": "skip",
         "fold_policy": "both",
     }
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("30 1 * * *", ["2026-03-28 01:30", "2026-03-30 00:30", "2026-10-25 00:30", "2026-10-25 01:30"]),
+        ("15 */6 * * *", ["2026-03-29 05:15", "2026-10-24 23:15", "2026-10-25 06:15"]),
+        ("0 * * * 0", ["2026-03-29 00:00", "2026-03-29 01:00", "2026-10-25 00:00", "2026-10-25 01:00"]),
+    ],
+)
+def test_a_change_of_clocks_is_met_as_kubernetes_meets_it(schedule, expected):
+    """Every minute whose reading fits has its run, and there is no other: London skips 01:00-02:00, and repeats it."""
+    document, _ = of(f'schedule: "{schedule}"\n  timeZone: Europe/London')
+    compiled = plan.trigger_of(Trigger.model_validate(document["trigger"]), "")
+    walked = [
+        at
+        for day in ("2026-03-28", "2026-03-29", "2026-03-30", "2026-10-24", "2026-10-25")
+        for at in between(compiled, instant(f"{day} 00:00") - 1, instant(f"{day} 23:59"))
+    ]
+    assert [text for text in expected if instant(text) in walked] == expected
+    clock = ZoneInfo("Europe/London")
+    minutes = [
+        at
+        for day in ("2026-03-28", "2026-03-29", "2026-03-30", "2026-10-24", "2026-10-25")
+        for at in range(instant(f"{day} 00:00"), instant(f"{day} 23:59") + 1, 60)
+        if fits(schedule, datetime.fromtimestamp(at, clock))
+    ]
+    assert walked == minutes
+
+
+def instant(text: str) -> int:
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+
+
+def fits(schedule: str, reading: datetime) -> bool:
+    minute, hour, _, _, weekday = schedule.split()
+    hours = {"*": range(24), "*/6": (0, 6, 12, 18)}.get(hour) or (int(hour),)
+    return (
+        reading.minute == int(minute)
+        and reading.hour in hours
+        and (weekday == "*" or reading.isoweekday() % 7 == int(weekday))
+    )
 
 
 def test_without_a_zone_it_is_the_controllers_which_is_to_be_told():

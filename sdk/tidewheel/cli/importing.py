@@ -13,7 +13,7 @@ import click
 from tidewheel import definitions
 from tidewheel.importers import crontab as cron
 from tidewheel.importers import eventbridge as aws
-from tidewheel.importers import kubernetes, writing
+from tidewheel.importers import kubernetes, times, writing
 from tidewheel.importers import quartz as java
 from tidewheel.importers.report import Imported
 
@@ -65,12 +65,24 @@ def crontab(
     _finish(cron.convert(sources, settings), target, "lines")
 
 
+def _a_zone(_ctx: click.Context, _option: click.Parameter, name: str) -> str:
+    if not times.is_zone(name):
+        raise click.BadParameter(f"{name!r} is no zone of IANA's database")
+    return name
+
+
 ONE_TASK = click.option("--task", help="One registered task for all, not one that is named after each.")
 
 
 @import_.command("kubernetes-cronjob")
 @_common
-@click.option("--timezone", default="UTC", show_default=True, help="Where no timeZone is said: the controller's.")
+@click.option(
+    "--timezone",
+    default="UTC",
+    callback=_a_zone,
+    show_default=True,
+    help="Where no timeZone is said: the controller's.",
+)
 @ONE_TASK
 def kubernetes_cronjob(*, files: tuple[str, ...], target: str | None, **said: Any) -> None:
     """CronJobs of Kubernetes: manifests, or what `kubectl get cronjobs -A -o yaml` prints.
@@ -95,7 +107,13 @@ def eventbridge(*, files: tuple[str, ...], target: str | None, **said: Any) -> N
 
 @import_.command()
 @_common
-@click.option("--timezone", default="UTC", show_default=True, help="Where no time-zone is said: Quartz's machine's.")
+@click.option(
+    "--timezone",
+    default="UTC",
+    callback=_a_zone,
+    show_default=True,
+    help="Where no time-zone is said: Quartz's machine's.",
+)
 @ONE_TASK
 def quartz(*, files: tuple[str, ...], target: str | None, **said: Any) -> None:
     """Quartz's job files: XML whose root is job-scheduling-data.

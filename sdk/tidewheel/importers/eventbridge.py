@@ -52,7 +52,8 @@ OF_RULES = {
 FILLED = (("scheduled-time", "nominal_time"), ("execution-id", "run_id"))  # what both know of a run
 FILLED_MAX = 100  # places that a payload may have
 SERVERLESS = "AWS::Serverless::"
-SAM = "is made into a rule by SAM: import what `aws cloudformation get-template --template-stage Processed` prints"
+PROCESSED = "import what `aws cloudformation get-template --template-stage Processed` prints"
+SAM = f"is made into a rule by SAM: {PROCESSED}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +151,11 @@ def _without_time(each: Mapping[str, Any]) -> LeftOut:
 def _template(file: File, template: Mapping[str, Any], book: Book) -> None:
     known = templates.defaults(template)
     for logical, resource in template["Resources"].items():
-        kind = resource.get("Type") if isinstance(resource, dict) else None
         place = Remark(path=file.path, name=logical[:128], text="")
+        if not isinstance(resource, dict):
+            book.leave_out(place, LeftOut(f"is no resource yet: {PROCESSED}"))
+            continue
+        kind = resource.get("Type")
         if isinstance(kind, str) and kind.startswith(SERVERLESS) and _has_schedule(resource):
             book.leave_out(place, LeftOut(SAM))
         if kind not in (SCHEDULE, RULE):
@@ -192,10 +196,12 @@ def _tell_functions(given: Mapping[str, Any], place: Remark, book: Book) -> None
 def _put(file: File, name: str, fields: Mapping[str, Any], targets: Any, *, is_rule: bool, book: Book) -> None:
     """A schedule for each target: a rule has up to five, and prints them elsewhere."""
     found = [each for each in targets if isinstance(each, dict)] if isinstance(targets, list) else []
+    given = fields.get("Name")
+    base = given if isinstance(given, str) and given else name
     for index, target in enumerate(found or [{}]):
         place = Remark(path=file.path, name=name[:128], text="")
-        own = f"{name}-{target.get('Id') or index + 1}" if len(found) > 1 else name
-        item = Item(name=own, fields=fields, target=target, is_rule=is_rule, where=file.path)
+        own = f"{base}-{target.get('Id') or index + 1}" if len(found) > 1 else base
+        item = Item(name=own, fields=fields, target=target, is_rule=is_rule, where=f"{file.path}: {name}")
         book.put(place, partial(_draft, item, book.settings))
 
 
@@ -205,21 +211,21 @@ def _put(file: File, name: str, fields: Mapping[str, Any], targets: Any, *, is_r
 def _draft(item: Item, settings: Settings, tell: Tell) -> Draft:
     fields, target = item.fields, item.target
     written = fields.get("ScheduleExpression")
-    if not isinstance(written, str) or templates.UNKNOWN in written:
-        raise LeftOut(f"is not known before it is deployed: {str(written)[:60]}", field="ScheduleExpression")
+    _refuse_unknown(written, "ScheduleExpression")
+    if not isinstance(written, str):
+        raise LeftOut("is no text", field="ScheduleExpression", broken=True)
     left = sorted(str(key)[:60] for key in fields.keys() - (OF_RULES if item.is_rule else OF_SCHEDULES))
     if left:
         tell("", f"has no counterpart here and is left out: {', '.join(left)[:400]}")
     state = fields.get("State") or "ENABLED"
     group = fields.get("EventBusName" if item.is_rule else "GroupName")
-    own = fields.get("Name")
-    name = own if isinstance(own, str) and own and not (item.is_rule and item.name != own) else item.name
+    name = item.name
     description = fields.get("Description")
     return Draft(
         name=name,
         twin=f"{group or 'default'}-{name}",
         labels={"group": group} if isinstance(group, str) and group != "default" else {},
-        note=f"{item.where}: {item.name}: {written}" + (f"\n{description}" if description else ""),
+        note=f"{item.where}: {written}" + (f"\n{description}" if description else ""),
         trigger=_trigger(item, written, settings, tell),
         policies={"overlap": {"policy": "allow_all"}},
         task=task_of(target) or name,
@@ -300,6 +306,8 @@ def _at(text: str, zone: str, settings: Settings, tell: Tell) -> dict[str, Any]:
 def _edges(fields: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """Beginning and end. A beginning that is past begins nothing any more, but a rate still counts from it."""
     found = {}
+    for name in ("StartDate", "EndDate"):
+        _refuse_unknown(fields.get(name), name)
     if fields.get("StartDate") is not None:
         start, _ = times.instant(fields["StartDate"], "UTC", "StartDate")
         found["anchor"] = times.text(start)
@@ -413,9 +421,15 @@ def _last(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def _refuse_unknown(value: Any, field: str) -> None:
+    if isinstance(value, str) and templates.UNKNOWN in value:
+        raise LeftOut(f"is not known before it is deployed: {value[:60]}", field=field)
+
+
 def _whole(value: Any, field: str) -> int | None:
     if value is None:
         return None
+    _refuse_unknown(value, field)
     if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value, re.ASCII):
         return int(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1 or not 0 <= value <= 10**9:

@@ -32,7 +32,9 @@ class Remark:
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
         text = f"left out: {self.text}" if self.left_out else self.text
-        return ": ".join(part for part in (place, self.name, self.field, text) if part)
+        line = ": ".join(part for part in (place, self.name, self.field, text) if part)
+        # What files hold must neither break the line nor move the cursor of whoever reads it.
+        return "".join(each if each.isprintable() else "\ufffd" for each in line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
