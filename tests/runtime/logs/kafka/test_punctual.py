@@ -35,6 +35,7 @@ def log(proxy: Proxy, topic_prefix: str) -> Iterator[KafkaLog]:
 
 def test_positions_that_no_coordinator_takes_are_an_error_and_the_successor_finds_nothing_of_it(log, proxy):
     """Three times the client is told that there is none; it would not ask again while its connections hold."""
+    assert log.committed("group", [E0]) == {}  # The broker has made its topic of positions by now.
     producer = log.open_producer("writer", group="group")
     proxy.add(NOBODY)
     with pytest.raises(LogError, match="positions: _TIMED_OUT"):
