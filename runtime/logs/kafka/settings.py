@@ -26,7 +26,8 @@ RECORD_BYTES_MAX = 2 * 1024 * 1024  # a decision part of 512 KiB whose last fact
 UNSENT_KIBIBYTES_MAX = 64 * 1024  # some batches of 8 MiB; a producer that is further ahead waits
 UNREAD_KIBIBYTES_MAX = 8 * 1024  # fetched ahead per reader: as much as one batch may hold
 UNREAD_RECORDS_MIN = 10_000  # below it more is fetched ahead
-SESSION_MIN, SESSION_MAX = timedelta(seconds=1), timedelta(seconds=60)
+# Three quarters of it are a transaction's, and the client knows none that may last less than a second.
+SESSION_MIN, SESSION_MAX = timedelta(seconds=2), timedelta(seconds=60)
 
 # An owner's connection that nobody uses is closed, which ends a call that was given up (`punctual`). An owner that has
 # nothing to do commits every 30 s: its connections stay.
@@ -80,7 +81,7 @@ def check(settings: KafkaSettings) -> None:
         if "\0" in value:
             raise SettingsRefused(f"kafka property {name}: its value holds a zero byte")
     if not SESSION_MIN <= settings.session_timeout <= SESSION_MAX:
-        raise SettingsRefused(f"session_timeout: {settings.session_timeout} is not between 1 and 60 s")
+        raise SettingsRefused(f"session_timeout: {settings.session_timeout} is not between 2 and 60 s")
     if not 1 <= settings.min_insync_replicas <= settings.replication_factor:
         raise SettingsRefused(
             f"min_insync_replicas: {settings.min_insync_replicas} is not between 1 and replication_factor, "
