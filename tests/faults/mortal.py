@@ -318,6 +318,15 @@ class Mortal:
             self._process.kill()
             self._process.join()
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """SIGSTOP, and SIGCONT afterwards: it sees nothing of what is done meanwhile."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._process.pid, signal.SIGCONT)
+
     def ask_to_stop(self) -> None:
         """SIGTERM."""
         if self.is_running:

@@ -110,8 +110,9 @@ def test_e5_input_that_was_deleted_unread_halts_its_partition_alone(line: Line, 
 
 
 def test_e3_a_topic_that_is_deleted_and_made_again_under_a_node_halts_it(line: Line, admin: AdminClient) -> None:
-    """Those that do not read it go on."""
-    recreate(line, admin, topics.LINKS)
+    """It never saw the moment without one. Those that do not read it go on."""
+    with line.scheduler.frozen():
+        recreate(line, admin, topics.LINKS)
     must_say(line.scheduler, f"topic {topics.LINKS} was deleted and created again while it was in use")
     eventually(
         lambda: line.scheduler.said("partition_failed") == PARTITIONS, within=SOON, what="both partitions read it"
