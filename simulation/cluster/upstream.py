@@ -169,7 +169,7 @@ class Upstream:
             seconds = self._chance.choice((0.0, self._until_due()))
             self._site.loop.later(seconds, lambda: self.append(record._replace(partition=wrong)))
             return f"a change stands in another partition in {seconds:.3f} s"
-        document = orjson.loads(record.value or b"") | {"subject": "acme/minutely"}
+        document = orjson.loads(record.value or b"") | {"subject": "globex/minutely"}
         self.append(record._replace(value=orjson.dumps(document), headers=((POISON, b"another's subject"),)))
         return "a change with another's subject"
 
