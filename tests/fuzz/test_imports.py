@@ -55,7 +55,7 @@ def judged(convert: Convert, data: bytes) -> None:
 @pytest.mark.parametrize(("_command", "convert", "name"), CASES)
 def test_what_nearly_is_a_file_is_definitions_that_the_server_takes_and_remarks(_command, convert, name):
     @given(mutated(st.just(importing.fixture(name).data), st.sampled_from(PIECES)))
-    @examples(25)
+    @examples(15)
     def holds(data: bytes) -> None:
         judged(convert, data)
 
@@ -63,7 +63,7 @@ def test_what_nearly_is_a_file_is_definitions_that_the_server_takes_and_remarks(
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=4), max_size=30).map(b"".join))
-@examples(40)
+@examples(25)
 def test_what_is_no_file_at_all_is_said(data):
     for convert in (kubernetes.convert, eventbridge.convert, quartz.convert):
         judged(convert, data)

@@ -217,6 +217,50 @@ def test_what_their_own_system_cannot_read_is_told_apart(read, theirs):
         read(theirs)
 
 
+def walked(field: str, low: int, high: int) -> set[int]:
+    """What a field names, walked number by number round its circle."""
+    named: set[int] = set()
+    for item in field.split(","):
+        base, _, step = item.partition("/")
+        first, _, last = base.partition("-")
+        number, end = (low, high) if base in {"*", ""} else (int(first), int(last or (high if step else first)))
+        steps = 0
+        while True:
+            if steps % int(step or 1) == 0:
+                named.add(number)
+            if number == end:
+                break
+            number, steps = low if number == high else number + 1, steps + 1
+    return named
+
+
+def field(low: int, high: int) -> st.SearchStrategy[str]:
+    value = st.integers(low, high).map(str)
+    base = value | st.tuples(value, value).map("-".join) | st.just("*")
+    step = st.integers(1, 99).map("/{}".format)
+    return st.lists(base | st.tuples(base | st.just(""), step).map("".join), min_size=1, max_size=3).map(",".join)
+
+
+@given(field(0, 59), field(0, 59), field(0, 23), field(1, 31), field(1, 12))
+@settings(max_examples=100)
+def test_the_other_fields_of_quartz_and_eventbridge_name_the_same_numbers_here(second, minute, hour, month_day, month):
+    numbers, months = walked(month_day, 1, 31), walked(month, 1, 12)
+    longest = max(monthrange(2028, each)[1] for each in months)
+    try:
+        found = [quartz(f"{second} {minute} {hour} {month_day} {month} ?")]
+        found.append(eventbridge(f"{minute} {hour} {month_day} {month} ? *"))
+    except Untranslatable:
+        assert min(numbers) > longest
+        return
+    for translated in found:
+        expression = parse(translated.cron)
+        assert set(expression.minutes) == walked(minute, 0, 59)
+        assert set(expression.hours) == walked(hour, 0, 23)
+        assert set(expression.days.month_days.numbers) == numbers
+        assert set(expression.days.months) == months
+    assert set(parse(found[0].cron).seconds) == walked(second, 0, 59)
+
+
 # --- Kubernetes -----------------------------------------------------------------------------------------------------
 
 

@@ -120,6 +120,16 @@ def test_an_interval_counts_from_its_start():
     assert document["trigger"] == {"every": "PT1H", "anchor": "2026-05-01T06:00:00Z"}
 
 
+def test_so_many_runs_are_an_end_where_it_is_known_when_they_began_and_else_a_number():
+    fields = "<repeat-count>3</repeat-count><repeat-interval>60000</repeat-interval>"
+    assert of("simple", fields)["trigger"] == {"every": "PT1M", "max_runs": 4}
+    assert of("simple", f"<start-time>2026-07-01T00:00:00Z</start-time>{fields}")["trigger"] == {
+        "every": "PT1M",
+        "anchor": "2026-07-01T00:00:00Z",
+        "end_at": "2026-07-01T00:03:01Z",
+    }
+
+
 def test_what_fires_once_is_an_instant_or_over():
     assert of("simple", "<start-time>2026-07-01T00:00:00Z</start-time>")["trigger"] == {"at": ["2026-07-01T00:00:00Z"]}
     assert left_out(simple("<start-time>2026-05-01T00:00:00Z</start-time>")) == [
@@ -136,7 +146,7 @@ def test_what_has_run_for_the_last_time_is_left_out():
     ]
 
 
-@pytest.mark.parametrize("millis", ["0", "999", "1500", "9" * 18])
+@pytest.mark.parametrize("millis", ["0", "999", "1500", "9" * 15, "9" * 16])
 def test_an_interval_that_is_no_whole_seconds_is_left_out(millis):
     fields = f"<repeat-count>-1</repeat-count><repeat-interval>{millis}</repeat-interval>"
     assert [remark.startswith("f.xml:1: t: repeat-interval: left out: ") for remark in left_out(simple(fields))] == [

@@ -40,7 +40,7 @@ MISFIRE = {
     "RESCHEDULE_NOW_WITH_REMAINING_REPEAT_COUNT": LATEST,
 }
 MILLIS = 1000
-INTEGER_DIGITS_MAX = 18  # what Java calls long
+INTEGER_DIGITS_MAX = 15  # 30,000 years of milliseconds; longer numbers are not whole in every reader of JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

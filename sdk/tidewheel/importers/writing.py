@@ -216,7 +216,6 @@ LATER = (
         instead="buffer_one",
         text="a run cannot replace the one before it in this version: it waits for that one to end (buffer_one)",
     ),
-    Later(path=("trigger", "max_runs"), text="this version does not count runs: delete it behind run number {value}"),
     Later(
         path=("trigger", "exclude"),
         text="this version takes no days of calendars out: {value}: write them as trigger.exclude.dates",
