@@ -146,7 +146,7 @@ def test_what_has_run_for_the_last_time_is_left_out():
     ]
 
 
-@pytest.mark.parametrize("millis", ["0", "999", "1500", "9" * 15, "9" * 16])
+@pytest.mark.parametrize("millis", ["0", "999", "1500", "9" * 15])
 def test_an_interval_that_is_no_whole_seconds_is_left_out(millis):
     fields = f"<repeat-count>-1</repeat-count><repeat-interval>{millis}</repeat-interval>"
     assert [remark.startswith("f.xml:1: t: repeat-interval: left out: ") for remark in left_out(simple(fields))] == [
