@@ -43,6 +43,12 @@ class Machine:
     alive: bool = True
     tasks: list[Task] = field(default_factory=list)
     held_back: list[Due] = field(default_factory=list)  # what became due while it was frozen
+    nudges: list[Callable[[], None]] = field(default_factory=list)  # each ends a wait that nothing else would end
+
+    def nudge(self) -> None:
+        """Let what waits in it look around: it was asked for something that does not wake it by itself."""
+        for wake in self.nudges:
+            wake()
 
 
 @dataclass(slots=True, eq=False)

@@ -19,7 +19,7 @@ TOLD_MAX = 5  # things of a kind that are named
 
 def left(world: World) -> str:
     """What has not drained yet; nothing when all has."""
-    return _not_working(world) or _not_projected(world) or _unread(world) or _open_runs(world) or _held(world)
+    return _not_working(world) or _not_projected(world) or _unread(world) or _held(world) or _open_runs(world)
 
 
 def _not_working(world: World) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SKEW_SECONDS_MAX = 2.0  # of a clock that is set by the network
 STOP_SECONDS = 30.0  # for a planned stop; then it is killed, as an operator's tool does
 STEP_SECONDS = 30.0  # how long an idle partition waits: longer than in production, for an hour has many idle seconds
-POLL_SECONDS = 2.0  # between looks whether to stop; what the group has to say ends a wait
+POLL_SECONDS = 10.0  # between looks whether to stop; who asks for it, and what the group has to say, ends a wait
 INPUTS = {"scheduler": SCHEDULER, "dispatcher": DISPATCHER}
 
 
@@ -65,6 +65,8 @@ class Node(Place["RoleProcess"]):
         """A planned end; called from a task, which waits for it."""
         process = self.process
         if process is not None and self.runs:
+            process.service.stop(0)
+            process.machine.nudge()
             process.service.stop(STOP_SECONDS)
             self.kill("stopped" if process.service.stopped(0) else "did not stop in time")
 

@@ -96,6 +96,7 @@ class DyingLog:
 
     def __init__(self, log: Log, points: Points) -> None:
         self._log, self._points = log, points
+        self.topic_id, self.partitions, self.end_offsets = log.topic_id, log.partitions, log.end_offsets  # asked often
 
     def open_producer(self, transactional_id: str, *, group: str) -> DyingProducer:
         """See `Log.open_producer`."""
@@ -117,6 +118,7 @@ class BreathingReader:
 
     def __init__(self, reader: Reader, breathe: Callable[[], None]) -> None:
         self._reader, self._breathe = reader, breathe
+        self.position = reader.position  # asked often
 
     def poll(self, *, records_max: int, bytes_max: int, timeout: float) -> list[Record]:
         """See `Reader.poll`."""

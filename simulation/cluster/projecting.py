@@ -193,6 +193,8 @@ class ProjectorNode(Place["ProjectorProcess"]):
         """A planned end; called from a task, which waits for it."""
         process = self.process
         if process is not None and self.runs:
+            process.service.stop(0)
+            process.machine.nudge()
             process.service.stop(STOP_SECONDS)
             self.kill("stopped")
 

@@ -18,7 +18,7 @@ from simulation.cluster.attempts import Attempts
 from simulation.cluster.place import Place
 from simulation.cluster.threads import Flag
 from simulation.loop import Loop, Machine
-from tidewheel.holdings import Holdings, Report
+from tidewheel.holdings import IDLE_SECONDS, Holdings, Report
 from tidewheel.transports import records
 from tidewheel.transports.reading import Reading
 from tidewheel.wire import Answer, HandOut, stopped
@@ -35,6 +35,7 @@ BACKOFF_SECONDS_MAX = 5.0
 FORMER_MAX = 8
 OWN_MAX = 100
 LISTEN_SECONDS = 60.0  # a wait for post; whoever has something to say to this task wakes its reader
+QUIET_SECONDS = 13.5  # between two reports of a quiet worker; its owner misses it after fifteen
 SAID_MAX = 8  # reports that may come once more, or be forged from
 
 
@@ -65,13 +66,17 @@ class WorkerNode(Place["WorkerProcess"]):
 
 @dataclass(slots=True)
 class QuietHoldings(Holdings):
-    """The SDK's, reporting less often: twice as seldom is within what the owner allows, and an hour is half as long."""
+    """The SDK's, reporting so much less often as options say: each report costs its owner a transaction.
+
+    One that is quiet at all is as quiet as its owner allows, which takes it for gone after `PERIOD_MIN`.
+    """
 
     times: float = 1.0
 
     def interval_seconds(self) -> float:
         """See `Holdings.interval_seconds`."""
-        return Holdings.interval_seconds(self) * self.times
+        usual = Holdings.interval_seconds(self)
+        return QUIET_SECONDS if self.times > 1.0 and usual == IDLE_SECONDS else usual * self.times
 
 
 class WorkerProcess:

@@ -55,6 +55,7 @@ class SimulatedConsumer:
         self._owned_in = -1
         self._told: deque[Told] = deque()
         self._changed = Signal(host.loop)
+        host.machine.nudges.append(self._changed.set)
         self._fatal: Message | None = None
         self._polled_at = self._heard_at = host.loop.seconds
         self._in = False  # whether we are a member, as far as we know
