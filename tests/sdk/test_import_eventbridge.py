@@ -69,6 +69,12 @@ def test_a_zone_is_that_of_a_cron_expression_and_of_an_instant():
     }
 
 
+def test_a_flexible_window_is_a_jitter_of_any_kind():
+    window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 90}
+    for expression in ("cron(0 2 * * ? *)", "rate(1 day)", "at(2026-11-20T13:00:00)"):
+        assert of(expression, FlexibleTimeWindow=window)["trigger"]["jitter"] == "PT1H30M"
+
+
 def test_a_rate_counts_from_its_start_also_when_that_is_past():
     assert of("rate(90 minutes)", StartDate="2026-01-01T00:30:00+01:00")["trigger"] == {
         "every": "PT1H30M",

@@ -222,7 +222,9 @@ def test_twins_are_told_apart_by_their_namespace():
     texts = [
         MANIFEST.format(name=f"x, namespace: {namespace}", spec="schedule: '@daily'") for namespace in ("a", "b", "b")
     ]
-    assert [document["name"] for document in convert(*texts).documents] == ["x", "b-x", "b-x-2"]
+    documents = convert(*texts).documents
+    assert [document["name"] for document in documents] == ["x", "b-x", "b-x-2"]
+    assert [document["job"]["target"]["name"] for document in documents] == ["x", "b-x", "b-x-2"]
 
 
 def test_one_task_for_all_can_be_told():

@@ -139,6 +139,17 @@ def test_what_fires_once_is_an_instant_or_over():
     assert left_out(simple("")) == [f"f.xml:1: t: repeat-count: left out: {told}"]
 
 
+def test_the_days_of_a_calendar_are_said_for_every_kind_of_trigger():
+    calendar = "<calendar-name>holidays</calendar-name>"
+    for fields in (
+        "<start-time>2026-07-01T00:00:00Z</start-time>",
+        "<repeat-count>-1</repeat-count><repeat-interval>1000</repeat-interval>",
+    ):
+        imported = simple(calendar + fields)
+        importing.accepted(imported.documents[0])
+        assert [remark.field for remark in imported.remarks].count("calendar-name") == 1
+
+
 def test_what_has_run_for_the_last_time_is_left_out():
     fields = "<start-time>2026-05-01T00:00:00Z</start-time><repeat-count>3</repeat-count>"
     assert left_out(simple(f"{fields}<repeat-interval>1000</repeat-interval>")) == [

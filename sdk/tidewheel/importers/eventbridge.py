@@ -255,9 +255,8 @@ def _trigger(item: Item, written: str, settings: Settings, tell: Tell) -> dict[s
     if not isinstance(zone, str) or not times.is_zone(zone):
         raise LeftOut(f"{str(zone)[:60]!r} is no zone of IANA's database", field="ScheduleExpressionTimezone")
     if kind == "at":
-        return _at(text, zone, settings, tell)
-    edges = _edges(item.fields, settings)
-    spread = _spread(item.fields)
+        return {"at": [_at(text, zone, settings, tell)], **_spread(item.fields)}
+    edges, spread = _edges(item.fields, settings), _spread(item.fields)
     if kind == "rate":
         edges.pop("start_at", None)  # the anchor begins it
         return {"every": _rate(text, "anchor" in edges, tell), **edges, **spread}
@@ -292,7 +291,7 @@ def _rate(text: str, anchored: bool, tell: Tell) -> str:  # noqa: FBT001 -- whet
     return times.duration(seconds)
 
 
-def _at(text: str, zone: str, settings: Settings, tell: Tell) -> dict[str, Any]:
+def _at(text: str, zone: str, settings: Settings, tell: Tell) -> str:
     instant, _ = times.instant(text, zone, "ScheduleExpression")
     if instant <= settings.now:
         raise LeftOut(f"'at({text})' is past", field="ScheduleExpression")
@@ -300,7 +299,7 @@ def _at(text: str, zone: str, settings: Settings, tell: Tell) -> dict[str, Any]:
         "ScheduleExpression",
         f"at({text}) in {zone} is {times.text(instant)}; a later change of that zone's rules is not followed",
     )
-    return {"at": [times.text(instant)]}
+    return times.text(instant)
 
 
 def _edges(fields: Mapping[str, Any], settings: Settings) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _draft(thing: Mapping[str, Any], where: str, settings: Settings, tell: Tell)
         note=f"{where}: {namespace + '/' if namespace else ''}{name}: {written}",
         trigger=trigger,
         policies=_policies(spec, tell),
-        task=name,
+        task="",
         calls="it is called with image, command, args and env of the container",
         payload=_payload(pod, tell),
         job=_job(spec, job, pod, tell),

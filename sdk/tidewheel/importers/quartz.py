@@ -212,7 +212,7 @@ def _simple(trigger: Element, edges: dict[str, Any], now: str, tell: Tell) -> tu
             raise LeftOut(text, field="repeat-count")
         if "start_at" not in edges:
             raise LeftOut(f"ran once, at {edges['anchor']}", field="start-time")
-        return {"at": [edges["start_at"]]}, "once"
+        return {"at": [edges["start_at"]], **{key: edges[key] for key in ("exclude",) if key in edges}}, "once"
     millis = _integer(trigger, "repeat-interval", 0, lowest=0)
     if millis < MILLIS or millis % MILLIS:
         raise LeftOut(f"{millis} ms are no whole seconds, at least one", field="repeat-interval")

@@ -60,7 +60,7 @@ class Draft:
     note: str
     trigger: dict[str, Any]
     policies: dict[str, Any]  # grace, catch_up, overlap
-    task: str
+    task: str  # empty: the schedule's own name
     calls: str  # what the task is to do, for whoever writes it
     payload: dict[str, Any]
     job: dict[str, Any]  # timeout, retry, deadline, priority
@@ -112,10 +112,10 @@ class Book:
 
     def _write(self, draft: Draft, tell: Tell) -> None:
         _check_payload(draft)
-        task = self.settings.task or draft.task
-        if not 1 <= len(task) <= TASK_LENGTH_MAX:
-            raise LeftOut(f"{task[:60]!r} cannot be the name of a task", field=draft.origins.get("job.target", ""))
         name = free(slug(draft.name), slug(draft.twin), self._taken)
+        task = self.settings.task or draft.task or name
+        if len(task) > TASK_LENGTH_MAX:
+            raise LeftOut(f"{task[:60]!r} cannot be the name of a task", field=draft.origins.get("job.target", ""))
         document = _document(self, draft, name, task, tell)
         for origin, text in _within_this_version(document, draft.origins):
             tell(origin, text)
