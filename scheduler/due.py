@@ -194,7 +194,8 @@ def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fact:
         return skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB, detail=detail)
     if overlap.blocks(state, plan):
         return overlap.blocked(state, context, due, plan, Cause.SCHEDULE)
-    return runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE)
+    due_ms = timeline.upcoming(state).at_ms
+    return runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE, due_ms)
 
 
 def _recovery(due: Due, context: Context) -> Fact:

@@ -28,12 +28,13 @@ def recipe_of(plan_: Plan, tenant: str, shared: PartitionState) -> JobRecipe | N
 
 
 def of_occurrence(
-    state: ScheduleState, context: Context, nominal: int, version: int, recipe: JobRecipe, cause: Cause
-) -> RunCreated:
-    """The one run of an occurrence."""
+    state: ScheduleState, context: Context, nominal: int, version: int, recipe: JobRecipe, cause: Cause,
+    due_ms: int | None = None,
+) -> RunCreated:  # fmt: skip
+    """The one run of an occurrence. `due_ms` says when it was due, where a change of the schedule hastened it."""
     plan_ = state.plans[version]
     nominal_time = from_seconds(nominal)
-    due_at = from_millis(plan_.due_ms(nominal)) if plan_.jitter_ms else nominal_time
+    due_at = _due_at(plan_, nominal, due_ms, context.now) if plan_.jitter_ms else nominal_time
     run_id = state.name + _ending(nominal)
     previous = _before(state, plan_, nominal)
     job = recipe.snapshot
@@ -56,6 +57,10 @@ def of_occurrence(
         interval_from=None if previous is None else from_seconds(previous),
         labels=plan_.labels,
     )
+
+
+def _due_at(plan_: Plan, nominal: int, due_ms: int | None, now: datetime) -> datetime:
+    return min(from_millis(plan_.due_ms(nominal) if due_ms is None else due_ms), now)
 
 
 @lru_cache(maxsize=4096)  # thousands of schedules are due in the same second
