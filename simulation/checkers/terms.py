@@ -1,6 +1,7 @@
 """I20: what a schedule, a worker's report and a job's retry rule say is kept to the letter.
 
-- Nothing is created for an instant at which its schedule was paused, nor may more of its runs be active than it allows.
+- Nothing is created for an instant at which its schedule was paused, nor may more of its runs be active than it allows;
+  nothing is skipped for a run in the way when there is none.
 - What is only late is not missed (see `grace`), and a command that waits for the catalog waits (see `awaited`).
 - A change takes effect when it was published, not when it was read: never later, unless something before it forbids it.
 - Words of one source are taken in the order of their versions.
@@ -41,6 +42,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     for fact in facts(evidence, SCHEDULER):
         if "schedule" in fact.data:
             schedule = schedules.setdefault((fact.data["tenant"], fact.data["schedule"]), _Schedule())
+            yield from _in_the_way(schedule, fact)
             yield from _scheduled(schedule, fact, published)
     workers: dict[str, _Worker] = {}
     runs: dict[NAME, _Run] = {}
@@ -66,6 +68,7 @@ class _Schedule:
     moved: datetime | None = None  # where the mark was moved to by the fact just before
     source_version: int = -1
     limits: dict[int, int | None] = field(default_factory=dict)  # by version
+    skips: set[int] = field(default_factory=set)  # versions by which what overlaps is skipped
     active: set[str] = field(default_factory=set)
 
 
@@ -82,6 +85,7 @@ def _scheduled(schedule: _Schedule, fact: Fact, published: dict[tuple[str, str],
         case "schedule.accepted":
             yield from _in_order(schedule, fact)
             overlap = data["definition"].get("overlap", {"policy": "allow_all"})  # a stored definition says it
+            schedule.skips |= {data["version"]} if overlap["policy"] == "skip" else set()
             schedule.limits[data["version"]] = None if overlap["policy"] == "allow_all" else overlap.get("limit", 1)
             if data.get("created"):
                 _resume(schedule, instant(data["effective_at"]))
@@ -97,6 +101,14 @@ def _scheduled(schedule: _Schedule, fact: Fact, published: dict[tuple[str, str],
             _decided(schedule, instant(data["nominal_time"]))
         case "occurrence.skipped" if data.get("range") or data.get("nominal_time"):
             _decided(schedule, instant((data.get("range") or {}).get("to") or data["nominal_time"]))
+
+
+def _in_the_way(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
+    data = fact.data
+    is_blocked = fact.type == "occurrence.skipped" and data["reason"] == "overlap"
+    if is_blocked and data.get("version") in schedule.skips and not schedule.active:
+        what = f"{_name(data)} skips {data.get('nominal_time')} for a run in the way, and none is active"
+        yield Violation(invariant=ID, what=what, where=fact.place)
 
 
 def _decided(schedule: _Schedule, until: datetime) -> None:

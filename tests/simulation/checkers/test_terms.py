@@ -44,6 +44,17 @@ def test_a_run_beside_as_many_as_its_schedule_allows_is_found():
     assert decided("scheduler", accepted, first, settled, second) == []
 
 
+def test_an_occurrence_that_is_skipped_for_a_run_that_is_over_is_found():
+    accepted = of_schedule("schedule.accepted", version=1, definition=SKIP, effective_at=z("12:00:00"), created=True)
+    first = created("12:00:05")
+    settled = of_schedule("run.settled", run_id=first["data"]["run_id"])
+    skipped = of_schedule("occurrence.skipped", version=1, reason="overlap", nominal_time=z("12:00:10"))
+    assert decided("scheduler", accepted, first, settled, skipped) == [
+        "acme/s skips 2026-03-01T12:00:10Z for a run in the way, and none is active"
+    ]
+    assert decided("scheduler", accepted, first, skipped) == []
+
+
 def test_a_change_that_takes_effect_when_it_was_read_is_found():
     given = Given()
     given.append(topics.SCHEDULE_CHANGES, event("schedule.pause", id_="c") | {"source": "up"}, now="12:00:01")
