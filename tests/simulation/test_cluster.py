@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -33,15 +34,40 @@ def test_a_calm_cluster_does_its_work() -> None:
 
 
 @pytest.mark.slow
-def test_a_seed_has_one_history_in_every_process() -> None:
-    """Two processes that hash texts differently commit the same bytes, everywhere."""
-    assert _digest("1") == _digest("2")
+@pytest.mark.timeout(300)
+def test_seeds_have_one_history_in_every_process() -> None:
+    """Two processes that hash texts differently take the same turns and commit the same bytes, everywhere."""
+    with _simulating("1") as one, _simulating("2") as other:
+        first, second = _told(one), _told(other)
+    assert len(first) == len(MANY_FAULTS)
+    assert first == second
 
 
-def _digest(hash_seed: str) -> str:
-    command = [sys.executable, "-m", "simulation", "--seed", "8", "--hours", "0.05"]
+MANY_FAULTS = ("6", "7", "8")  # 19, 30 and 38 of them; two of these seeds had two histories while a set gave an order
+SIMULATE = """
+import sys
+from simulation.cluster import options
+from simulation.cluster.verdict import simulate
+for seed in sys.argv[1:]:
+    outcome = simulate(options.draw(int(seed), hours=0.05))
+    print(seed, outcome.digest, outcome.turns, outcome.requests)
+"""
+
+
+@contextmanager
+def _simulating(hash_seed: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", SIMULATE, *MANY_FAULTS]
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
-    found = re.search(r"^digest: (\w{32})$", done.stdout, flags=re.MULTILINE)
-    assert found is not None, done.stdout[-2000:] + done.stderr
-    return found[1]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _told(process: subprocess.Popen[str]) -> list[str]:
+    told, error = process.communicate()
+    assert process.returncode == 0, error
+    return told.splitlines()
