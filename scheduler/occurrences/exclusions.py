@@ -94,11 +94,11 @@ class Exclusions:
         """Return the occurrences from `first` on, which is excluded, up to the first that is left, or to `until`."""
         until = min(until, first + DAY - 1)
         named = bits(trigger, first - 1, until)
-        by_rule = {each.rule: self._bits_of(each, first - 1, until) for each in self.rules}
-        left = named & ~reduce(or_, by_rule.values())
+        by_rule = [(each.rule, self._bits_of(each, first - 1, until)) for each in self.rules]
+        left = named & ~reduce(or_, (taken for _, taken in by_rule))
         if left:
             named &= (left & -left) - 1
-        rules = tuple(rule for rule, taken in by_rule.items() if taken & named)
+        rules = tuple(dict.fromkeys(rule for rule, taken in by_rule if taken & named))
         return Taken(first + named.bit_length() - 1, named.bit_count(), rules)
 
     def next_left(self, trigger: Trigger, after: int) -> int | None:
