@@ -6,10 +6,11 @@ compacted, a few records a partition: the first question reads it whole, later o
 
 from __future__ import annotations
 
-from contextlib import closing
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-from runtime.log import LogError, UnknownTopic
+from runtime import ranges
+from runtime.log import UnknownTopic
 from runtime.record import TopicPartition
 from runtime.telemetry import Event
 from schemas import codec, topics
@@ -17,8 +18,6 @@ from schemas.faults import Refused
 from schemas.operations import ClockAccept, GapAccept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from runtime.log import Log
     from runtime.partition import Partition
     from runtime.record import Record
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from schemas.facts import Fact
 
 PLACE = TopicPartition(topics.OPERATIONS, 0)
-READ_RECORDS, READ_BYTES, READ_SECONDS = 1_000, 1 << 20, 0.1
-QUIET_MAX = 300  # polls without a record before the end: half a minute, in which a cluster finds a new leader
 
 
 class Said(Protocol):
@@ -68,7 +65,7 @@ class Operations:
         except UnknownTopic:
             return  # of a cluster whose topics were made by an earlier version: nobody can have said anything
         start = self._read_up_to if begin <= self._read_up_to <= end else begin
-        for record in _read(self._log, start, end) if start < end else ():
+        for record in chain.from_iterable(ranges.read(self._log, PLACE, start, end)):
             self._take(record)
         self._read_up_to = end
 
@@ -84,14 +81,3 @@ class Operations:
             return
         if isinstance(fact, ClockAccept | GapAccept) and (fact.role, fact.partition) == (self._role, self._number):
             self._newest[fact.subject] = fact
-
-
-def _read(log: Log, start: int, end: int) -> Iterator[Record]:
-    quiet = 0
-    with closing(log.open_reader({PLACE: start})) as reader:
-        while reader.position(PLACE) < end:
-            records = reader.poll(records_max=READ_RECORDS, bytes_max=READ_BYTES, timeout=READ_SECONDS)
-            quiet = 0 if records else quiet + 1
-            if quiet > QUIET_MAX:
-                raise LogError(f"{PLACE.topic}: nothing comes from {reader.position(PLACE)} on")
-            yield from records

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from runtime import changelog, continuity, verification
+from runtime import continuity, ranges, verification
 from runtime import footer as framing
 from runtime.footer import Decision, Footer
 from runtime.logs.keeping import TOMBSTONES_KEPT
@@ -214,7 +214,7 @@ def _replayed(
     covered = _last_footer(log, partition.changelog, start, end)
     if replay.footer is not None and covered < start:
         raise Impossible(f"no transaction ends before {replay.position}, or behind it")
-    for records in changelog.read(log, partition.changelog, start, end):
+    for records in ranges.read(log, partition.changelog, start, end):
         for record in records:
             replay.take(record)
         if records[-1].offset < covered:
@@ -252,7 +252,7 @@ def last_word(log: Log, partition: Partition) -> Restored:
     start = max(begin, _last_footer(log, partition.changelog, begin, end))
     replay = Replay(footer=None, position=start, strict=False, anew=False, began_at=datetime.now(UTC))
     try:
-        for records in changelog.read(log, partition.changelog, start, end):
+        for records in ranges.read(log, partition.changelog, start, end):
             for record in records:
                 replay.take(record)
         return Restored(footer=replay.footer, torn=replay.torn())
@@ -290,7 +290,7 @@ def _last_footer(log: Log, place: TopicPartition, start: int, end: int) -> int:
         low = max(start, end - window)
         found = [
             record.offset
-            for records in changelog.read(log, place, low, end)
+            for records in ranges.read(log, place, low, end)
             for record in records
             if record.key == framing.FOOTER_KEY
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime import changelog, digest
+from runtime import digest, ranges
 from runtime.footer import DECISION_KEY, FOOTER_KEY
 from runtime.telemetry import Event, Metric
 
@@ -44,7 +44,7 @@ def _differing(log: Log, partition: Partition, store: Store, until: int) -> Iter
     if until - begin > COMPARED_MAX:
         yield f"not compared: the changelog has {until - begin} records"
         return
-    for records in changelog.read(log, partition.changelog, begin, until):
+    for records in ranges.read(log, partition.changelog, begin, until):
         for record in records:
             key = record.key or b""
             if record.offset < until and key != FOOTER_KEY and not key.startswith(DECISION_KEY):

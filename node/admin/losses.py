@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
-from runtime import changelog, continuity
+from runtime import continuity, ranges
 from runtime.continuity import Halted, Loss
 from runtime.log import Log
 from runtime.partition import Partition
@@ -91,4 +91,4 @@ def _appended_since(log: Log, loss: Loss, since: datetime) -> int:
 
 
 def _records(log: Log, place: TopicPartition, start: int, end: int) -> Iterator[Record]:
-    return chain.from_iterable(changelog.read(log, place, start, end))
+    return chain.from_iterable(ranges.read(log, place, start, end))

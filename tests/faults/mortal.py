@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 from node import roles
 from node.serving import serve
-from runtime import changelog, processor, restore
+from runtime import processor, ranges, restore
 from runtime.host import RoleService
 from runtime.log import LogError
 from runtime.logs.kafka import log as kafka
@@ -251,7 +251,7 @@ def live(arguments: Sequence[str], folder: Path, output: Path, habits: Habits) -
     vars(roles)["RoleService"] = mortal_role(fate)
     vars(processor)["restore"] = mortal_restore(fate)
     if habits.records_at_once is not None:
-        changelog.READ_RECORDS, restore.HELD_ROWS_MAX = habits.records_at_once, 0
+        ranges.READ_RECORDS, restore.HELD_ROWS_MAX = habits.records_at_once, 0
     if habits.wal_bytes is not None:
         vars(rocksdb)["_options"] = in_small_files(habits.wal_bytes)
     if habits.fresh_seconds is not None:

@@ -10,8 +10,8 @@ import orjson
 import pytest
 from prometheus_client import CollectorRegistry
 
-from runtime import changelog, restore
 from runtime import footer as framing
+from runtime import ranges, restore
 from runtime.continuity import Halted
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import Woken
@@ -212,7 +212,7 @@ def test_a_restore_that_dies_at_any_change_loses_no_wakeup(
     shell: Watched, monkeypatch: pytest.MonkeyPatch, step: int, behind: str
 ) -> None:
     """Whether rows or wakeups were written last: the next restore goes on, and every due key is asked."""
-    monkeypatch.setattr(changelog, "READ_RECORDS", 4)
+    monkeypatch.setattr(ranges, "READ_RECORDS", 4)
     monkeypatch.setattr(restore, "HELD_ROWS_MAX", 100 if behind == "a little" else 2)
     store = DyingStore()
     store.apply({} if behind == "wholly" else stored(shell))
@@ -233,7 +233,7 @@ def test_a_restore_that_dies_at_any_change_loses_no_wakeup(
 
 def test_a_restore_says_how_much_is_left(shell: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gauge, and a line every few seconds; both end at nothing."""
-    monkeypatch.setattr(changelog, "READ_RECORDS", 3)
+    monkeypatch.setattr(ranges, "READ_RECORDS", 3)
     monkeypatch.setattr(restore, "TOLD_SECONDS", 0.0)
     for name in "bcdef":
         shell.publish(Add(name=name))

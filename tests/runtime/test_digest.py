@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime import changelog, restore, verification
 from runtime import footer as framing
+from runtime import ranges, restore, verification
 from runtime.digest import Walk, counted
 from runtime.logs.simulated import SimulatedLog
 from runtime.processor import Processor, World
@@ -293,7 +293,7 @@ def test_a_state_that_stood_still_for_days_is_held_against_its_digest(shell: Wat
 def test_a_restore_that_dies_at_any_change_raises_no_false_alarm(
     shell: Watched, monkeypatch: pytest.MonkeyPatch, step: int, behind: str
 ) -> None:
-    monkeypatch.setattr(changelog, "READ_RECORDS", 3)
+    monkeypatch.setattr(ranges, "READ_RECORDS", 3)
     monkeypatch.setattr(restore, "HELD_ROWS_MAX", 100 if behind == "a little" else 2)
     store = DyingStore()
     store.apply({} if behind == "wholly" else dict(shell.store.scan(b"", None)))
