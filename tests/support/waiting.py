@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 BETWEEN_SECONDS = 0.05
 
 
-def eventually(holds: Callable[[], bool], *, within: float, what: str) -> None:
-    """Return as soon as `holds`; AssertionError naming `what` when it does not within the seconds given."""
+def eventually(holds: Callable[[], bool], *, within: float, what: str | Callable[[], str]) -> None:
+    """Return as soon as `holds`; AssertionError saying `what`, asked then, when it does not within these seconds."""
     deadline = time.monotonic() + within
     pause = threading.Event()
     while not holds():
-        assert time.monotonic() < deadline, f"not within {within} s: {what}"
+        assert time.monotonic() < deadline, f"not within {within} s: {what if isinstance(what, str) else what()}"
         pause.wait(BETWEEN_SECONDS)

@@ -55,7 +55,7 @@ BEFORE_THE_FOOTER = struck("scheduler", PRODUCE, 5, 0.0)
 AMONG_HAND_OUTS = struck("dispatcher", PRODUCE, 4, 0.01)
 FEW = (BEFORE_THE_OUTPUTS, BEFORE_THE_FOOTER, AMONG_HAND_OUTS)
 # Whether a transaction has outputs when something strikes is not in our hands: until it had some.
-UNTIL_DAMAGED = (BEFORE_THE_FOOTER, AMONG_OUTPUTS) * 8
+UNTIL_DAMAGED = (BEFORE_THE_FOOTER, AMONG_OUTPUTS) * 24
 UNSEEN = struck("scheduler", PRODUCE, 5, 0.0, Fate.REPEAT)
 
 

@@ -14,6 +14,7 @@ from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import KafkaSettings
 from tests.runtime.logs.words import DEADLINE, E0, E1, E2, O0, SPECS, read, records_of, to, write
 from tests.support.proxy import HEARTBEAT, JOIN_GROUP, Fate, proxied
+from tests.support.waiting import eventually
 
 Joined = Callable[..., "Process"]
 
@@ -163,7 +164,7 @@ def test_what_a_process_was_giving_away_when_it_died_finds_an_owner_once_it_is_b
     first.on_revoke = give
     second = joined("b")
     assert gives.wait(DEADLINE)
-    assert len(lacking(log)) == 1
+    eventually(lambda: len(lacking(log)) == 1, within=DEADLINE, what="the group is at rest, and one has no owner")
     back = joined("a")
     back.becomes(lambda: len(back.owned) == 2 and len(second.owned) == 1)
     assert sorted([*back.owned, *second.owned]) == [0, 1, 2]
