@@ -17,7 +17,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api import moments, problems, requests, views
-from api.preview import coming, decided
+from api.explain import coming, decided
 from api.problems import Problem, not_found
 from api.runs import PageQuery, RunQuery, in_full, run_filter
 from api.schedules import outlook

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from api import requests, views
+from api.difference import change_of, of_occurrences
 from api.document import takes
+from api.explain import expected, explained, forecast_of, left_under, only
+from api.jobs import KIND as JOB
 from api.problems import not_found
 from api.reading import read_instant
 from api.schedules import FILE_FIELDS
-from projections.occurrences import DEFERRED
 from projections.store.reader import Scope, Span
 from schemas import definitions
 from schemas.faults import Fault, Refused
 
 if TYPE_CHECKING:
     from api.reading import Reads
-    from api.services import ApiServices, Expected, Outlook
+    from api.services import ApiServices, Outlook
 
 PREVIEW_DAYS = 31
+CLOCK_CHANGES = timedelta(days=731)  # 24 months: every kind of change that a zone's rules make, twice
 EXPLAIN = timedelta(days=1)
 LIMIT = 100
 LIMIT_MAX = 1_000
@@ -84,79 +89,59 @@ class PreviewRoutes:
         if not isinstance(name, str):
             raise Refused(Fault(pointer="/name", code="type", message="must be a string"))
         definition = {field: value for field, value in document.items() if field not in FILE_FIELDS}
-        forecast = self._services.forecast
-        outlook = forecast(f"{tenant}/{name}", definition, from_=begin, to=end, limit=limit)
+        current = self._current(tenant, name) if "name" in document else None
+        if document.get("kind") == "Job":
+            return self._job(tenant, name, definition)
+        ask = partial(self._services.forecast, f"{tenant}/{name}", _anchored(definition, current))
+        outlook = self._no_more(current, ask(from_=begin, to=end, limit=limit))
+        before = forecast_of(self._services, current, begin, end, limit) if current else None
         now = self._services.now()
-        soon = forecast(f"{tenant}/{name}", definition, from_=now, to=now + RANGE_MAX, limit=NEXT_SHOWN)
-        current = self._current(tenant, name, begin, end, limit) if "name" in document else None
+        dst_until = max(end, begin + CLOCK_CHANGES)
         return {
             "words": outlook.words,
-            "next": nominal_times(soon),
-            "occurrences": [_expected(each) for each in outlook.occurrences],
-            "dst": list(outlook.dst),
-            "difference": _difference(current, outlook),
+            "next": nominal_times(self._no_more(current, ask(from_=now, to=now + RANGE_MAX, limit=NEXT_SHOWN))),
+            "occurrences": [expected(each) for each in outlook.occurrences],
+            "skipped": [{"reason": each.reason, **each.said} for each in outlook.skipped],
+            "dst": list(ask(from_=begin, to=dst_until, limit=1).dst),
+            "dst_until": dst_until,
+            **change_of(_definition(current, before), outlook.definition),
+            "difference": of_occurrences(before, outlook, begin, end, limit) if before else {},
         }
 
-    def _current(self, tenant: str, name: str, begin: datetime, end: datetime, limit: int) -> Outlook | None:
+    def _job(self, tenant: str, name: str, definition: dict[str, Any]) -> views.Json:
+        model, _ = definitions.read_job(definition, strict=True)
+        row = self._services.reader.entry(Scope(tenant=tenant), JOB, name)
+        return change_of(row["definition"] if row else None, definitions.normal_form(model))
+
+    def _no_more(self, current: views.Row | None, outlook: Outlook) -> Outlook:
+        """Runs that the version in force has had count for the next one too."""
+        left = None if current is None else left_under(self._services, current, outlook.definition)
+        return outlook if left is None else only(outlook, left)
+
+    def _current(self, tenant: str, name: str) -> views.Row | None:
         row = self._services.reader.schedule(Scope(tenant=tenant), name)
-        if row is None or row["state"] == "deleted":
-            return None
-        return self._services.forecast(
-            f"{tenant}/{name}", row["definition"], from_=begin, to=end, limit=limit, accepted=True
-        )
+        return None if row is None or row["state"] == "deleted" else row
 
 
-def explained(services: ApiServices, scope: Scope, name: str, span: Span) -> views.Json | None:
-    """What was decided in a span, and what will be, in order of nominal time."""
-    row = services.reader.schedule(scope, name)
+def _definition(row: views.Row | None, understood: Outlook | None) -> Mapping[str, Any] | None:
+    """What is in force, as this version says it."""
     if row is None:
         return None
-    past = decided(services, scope, name, span)
-    begin = max(span.from_, services.now())
-    found = past + coming(services, row, begin, span.to, span.limit - len(past))
-    return {
-        "tenant": row["tenant"],
-        "schedule": name,
-        "state": row["state"],
-        "from": span.from_,
-        "to": span.to,
-        "occurrences": found,
-        "truncated": len(found) >= span.limit,
-    }
+    return understood.definition if understood else row["definition"]
 
 
-def decided(services: ApiServices, scope: Scope, name: str, span: Span) -> list[views.Json]:
-    """Occurrences of a span that have a run, a reason for none, or a reason to wait. A run ends the waiting."""
-    runs = services.reader.created(scope, name, span)
-    have_runs = {run["nominal_time"] for run in runs}
-    found = [(run["nominal_time"], views.created(run)) for run in runs]
-    found += [
-        (each["nominal_from"], views.undone(each))
-        for each in services.reader.undone(scope, name, span)
-        if each["decision"] != DEFERRED or each["nominal_from"] not in have_runs
-    ]
-    found.sort(key=lambda pair: pair[0], reverse=span.newest)
-    return [view for _, view in found[: span.limit]]
-
-
-def coming(services: ApiServices, row: views.Row, begin: datetime, end: datetime, limit: int) -> list[views.Json]:
-    """Occurrences that will be due in [begin, end), if nothing changes."""
-    if row["state"] == "deleted" or begin >= end or limit <= 0:
-        return []
-    subject = f"{row['tenant']}/{row['name']}"
-    try:
-        outlook = services.forecast(subject, row["definition"], from_=begin, to=end, limit=limit, accepted=True)
-    except Refused:
-        return []
-    said = {"decision": "planned", "version": row["version"]}
-    if row["state"] == "paused":
-        said |= {"decision": "will_skip", "reason": "paused"}
-    return [{**said, **_expected(each)} for each in outlook.occurrences]
+def _anchored(definition: dict[str, Any], current: views.Row | None) -> dict[str, Any]:
+    """An interval keeps the anchor that its first acceptance gave it, as it would when it is applied."""
+    anchor = current["definition"]["trigger"].get("anchor") if current else None
+    trigger = definition.get("trigger")
+    if anchor is None or not isinstance(trigger, dict) or "every" not in trigger or "anchor" in trigger:
+        return definition
+    return {**definition, "trigger": {**trigger, "anchor": anchor}}
 
 
 def nominal_times(outlook: Outlook) -> list[datetime]:
     """Those that are due."""
-    return [each.nominal_time for each in outlook.occurrences if each.nominal_time is not None]
+    return [each.nominal_time for each in outlook.occurrences]
 
 
 def bounded(limit: int | None) -> int:
@@ -170,20 +155,3 @@ def check_range(begin: datetime, end: datetime) -> None:
         raise Refused(Fault(pointer="/to", code="range", message="must be later than from"))
     if end - begin > RANGE_MAX:
         raise Refused(Fault(pointer="/to", code="range", message="is more than ten years after from"))
-
-
-def _expected(each: Expected) -> views.Json:
-    view: views.Json = {"local_time": each.local_time}
-    if each.nominal_time is not None:
-        view["nominal_time"] = each.nominal_time
-    if each.note:
-        view["note"] = each.note
-    return view
-
-
-def _difference(current: Outlook | None, wanted: Outlook) -> views.Json:
-    """Against what the schedule of that name does now, within the same range and limit."""
-    if current is None:
-        return {}
-    before, after = set(nominal_times(current)), set(nominal_times(wanted))
-    return {"added": sorted(after - before), "removed": sorted(before - after), "unchanged": len(before & after)}

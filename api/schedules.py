@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from api import requests, views, writes
 from api.document import BY, NOTE, NOTE_CHARACTERS_MAX, accepts, takes
+from api.explain import forecast_of
 from api.problems import Problem, not_found
 from api.reading import json_response, read_labels
 from projections.store.reader import ALL, Scope
@@ -211,11 +212,7 @@ def definition_of(document: dict[str, Any], kind: str, tenant: str, name: str) -
 def outlook(services: ApiServices, row: views.Row, limit: int = NEXT_SHOWN) -> Outlook | None:
     """What comes next of a schedule; None when this version does not understand its definition."""
     now = services.now()
-    subject = f"{row['tenant']}/{row['name']}"
-    try:
-        return services.forecast(subject, row["definition"], from_=now, to=now + AHEAD, limit=limit, accepted=True)
-    except Refused:
-        return None
+    return forecast_of(services, row, now, now + AHEAD, limit)
 
 
 def _noted(document: dict[str, Any]) -> dict[str, str]:

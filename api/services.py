@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -22,20 +22,37 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """One occurrence that a definition would have. Without a nominal time it is a reading that will be dropped."""
+    """One occurrence that a definition would have. `due_at`: where jitter moves it."""
 
-    nominal_time: datetime | None
+    nominal_time: datetime
     local_time: str
     note: str = ""
+    due_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """What will have no run, and why: an occurrence, neighbouring ones, or a local reading that a policy drops."""
+
+    at: datetime  # where it stands among the others
+    reason: str
+    said: Mapping[str, Any]  # nominal_time, range or local_time; detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What a definition means: in words, and its occurrences in a range, with the clock changes among them."""
+    """What a definition means: in words, and its occurrences in a range, with the clock changes among them.
+
+    `definition` is its normal form; `rule` and `tz_version` are what a decision would quote.
+    """
 
     words: str
     occurrences: tuple[Expected, ...]
+    skipped: tuple[Skipped, ...] = ()
     dst: tuple[Mapping[str, Any], ...] = ()
+    rule: str = ""
+    tz_version: str = ""
+    definition: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Forecast(Protocol):
@@ -45,7 +62,9 @@ class Forecast(Protocol):
         self, subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
         accepted: bool = False,
     ) -> Outlook:  # fmt: skip
-        """The first `limit` occurrences in [from, to) of `tenant/name`; `Refused` for what an apply would refuse.
+        """The first `limit` occurrences in [from, to) of `tenant/name`, and what is skipped before the last of them.
+
+        `Refused` for what an apply would refuse.
 
         Unknown fields are refused with the nearest known name. An `accepted` definition is not judged again: its
         instants may have passed by now, and its unknown fields were kept.
@@ -79,6 +98,7 @@ class ApiSettings:
     """What an operator may choose."""
 
     version: str = "0"
+    history: timedelta = timedelta(days=30)  # how long decisions are kept
     # Hosts that requests may name, with any port; empty for any. On loopback, without keys, this is what keeps a page
     # in the same browser from reaching us under a name of its own.
     allowed_hosts: frozenset[str] = LOOPBACK

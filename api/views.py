@@ -19,7 +19,7 @@ Json = dict[str, Any]
 def schedule(row: Row, outlook: Outlook | None) -> Json:
     """A schedule as it stands. `next` are its coming occurrences; a paused one has none that will run."""
     definition = row["definition"] or {}
-    coming = [] if outlook is None else [each.nominal_time for each in outlook.occurrences if each.nominal_time]
+    coming = [] if outlook is None else [each.nominal_time for each in outlook.occurrences]
     alive = row["state"] == "active"
     return _known(
         tenant=row["tenant"],
@@ -134,6 +134,7 @@ def undone(row: Row) -> Json:
         decided_at=row["decided_at"],
         until=row["until"],
         rule=row["rule"] or None,
+        tz_version=row["tz_version"] or None,
         blocked_by=row["blocked_by"],
         detail=row["detail"] or None,
     )
@@ -152,6 +153,9 @@ def created(row: Row) -> Json:
         run_id=row["run_id"],
         reason=row["cause"],
         version=row["version"],
+        rule=row["rule"],
+        tz_version=row["tz_version"],
+        due_at=row["due_at"] if row["due_at"] != row["nominal_time"] else None,
         decided_at=row["created_at"],
         state=row["state"],
         finished_at=row["finished_at"],

@@ -52,6 +52,7 @@ def open_door(
         leases=SimpleLeases(relay), forecast=forecast(clock.now), registry=telemetry.registry, unready=unready,
         settings=ApiSettings(
             version=importlib.metadata.version("tidewheel-server"),
+            history=settings.retention.history,
             allowed_hosts=frozenset() if settings.trusted_network else LOOPBACK,
         ),
     )  # fmt: skip

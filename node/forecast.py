@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from api.services import Expected, Outlook
+from api.services import Expected, Outlook, Skipped
 from scheduler.preview import preview
 
 if TYPE_CHECKING:
@@ -27,8 +27,10 @@ def forecast(now: Callable[[], datetime]) -> Forecast:
             strict=not accepted, accepted=accepted,
         )  # fmt: skip
         return Outlook(
-            words=found["words"], occurrences=tuple(map(_expected, found["occurrences"])), dst=tuple(found["dst"])
-        )
+            words=found["words"], rule=found["rule"], tz_version=found["tz_version"], definition=found["definition"],
+            occurrences=tuple(map(_expected, found["occurrences"])), skipped=tuple(map(_skipped, found["skipped"])),
+            dst=tuple(found["dst"]),
+        )  # fmt: skip
 
     return ask
 
@@ -38,4 +40,10 @@ def _expected(occurrence: Mapping[str, str]) -> Expected:
         nominal_time=datetime.fromisoformat(occurrence["nominal_time"]),
         local_time=occurrence["local_time"],
         note=occurrence.get("note", ""),
+        due_at=datetime.fromisoformat(occurrence["due_at"]) if "due_at" in occurrence else None,
     )
+
+
+def _skipped(entry: Mapping[str, Any]) -> Skipped:
+    said = {name: value for name, value in entry.items() if name not in ("at", "reason")}
+    return Skipped(at=datetime.fromisoformat(entry["at"]), reason=entry["reason"], said=said)

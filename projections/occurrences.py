@@ -41,6 +41,7 @@ def _skipped(row: Row | None, event: Event) -> Row | None:
         "count": range_["count"] if range_ else 1 if data.get("nominal_time") else 0,
         "until": None,
         "rule": data["rule"],
+        "tz_version": data["tz_version"],
         "detail": data.get("detail") or "",
     }
 
@@ -58,6 +59,7 @@ def _deferred(row: Row | None, event: Event) -> Row | None:
         "count": 1,
         "until": instant(data.get("until")),
         "rule": "",
+        "tz_version": "",
         "detail": "",
     }
 

@@ -91,6 +91,12 @@ class Plan:
             return self.trigger.next_after(after)
         return self.exclusions.next_left(self.trigger, after)
 
+    def taken(self, nominal: int, until: int) -> occurrences.Taken | None:
+        """An occurrence that rules take out, with its excluded neighbours up to `until`; None for one that is left."""
+        if self.exclusions is None or self.exclusions.naming(nominal) is None:
+            return None
+        return self.exclusions.taken(self.trigger, nominal, until)
+
     def between(self, after: int, until: int) -> Iterator[int]:
         """The occurrences in (after, until] that may have runs."""
         return occurrences.between(self.trigger, after, until) if self.exclusions is None else self._left(after, until)

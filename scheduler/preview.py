@@ -1,6 +1,7 @@
 """When a definition would be due, before anyone accepts it: the same checks and the same arithmetic as an apply.
 
-    preview(definition, from_=…, to=…, limit=…, now=…) -> {"words", "warnings", "occurrences", "dst"}
+    preview(definition, from_=…, to=…, limit=…, now=…)
+        -> {"words", "warnings", "rule", "tz_version", "definition", "occurrences", "skipped", "dst"}
     check(definition, now=…) -> warnings
 
 Both raise `Refused` with every fault that an apply would name.
@@ -24,6 +25,7 @@ from schemas.faults import Fault, Refused
 LIMIT_MAX = 1_000  # occurrences of one answer
 CHANGES_MAX = 100  # clock changes of one answer: half a century of them
 READINGS_SHOWN_MAX = 5
+TAKEN_MAX = 2_000  # excluded ranges one behind the other that are passed on the way to what is left
 NAMELESS = "_"  # what `H` takes its place from when a preview has no name yet
 
 
@@ -41,7 +43,8 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
 ) -> dict[str, Any]:
     """The occurrences in [from_, to), the first `limit` of them, and what clock changes in that time do to them.
 
-    A definition that was `accepted` some time ago may be over by now: that is no fault then.
+    What rules and policies take out before the last of them is `skipped`, again the first `limit`. A definition that
+    was `accepted` some time ago may be over by now: that is no fault then.
     """
     faults = tuple(_range_faults(from_, to, limit))
     if faults:
@@ -49,11 +52,16 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict, accepted=accepted)
     plan = checked.plan
     first, last = seconds(from_) - (from_.microsecond == 0), min(seconds(to) - (to.microsecond == 0), LAST_INSTANT)
-    due = islice(plan.between(first, last), limit)
+    left = limit if accepted else min(limit, _left(plan, seconds(now), first))
+    due, taken = _met(plan, first, last, left)
     return {
         "words": words.sentence(plan),
         "warnings": list(checked.warnings),
+        "rule": plan.rule,
+        "tz_version": occurrences.tz_version(),
+        "definition": checked.definition,
         "occurrences": [_occurrence(plan, nominal) for nominal in due],
+        "skipped": _skipped(plan, taken, first, _known_until(due, left, last), limit),
         "dst": [_change(plan, segment) for segment in islice(_changes(plan, first, last), CHANGES_MAX)],
     }
 
@@ -81,15 +89,72 @@ def _range_faults(from_: datetime, to: datetime, limit: int) -> Iterator[Fault]:
 # --- occurrences --------------------------------------------------------------------------------------------------
 
 
+def _left(plan: Plan, now: int, first: int) -> int:
+    """How many occurrences behind `first` may have runs, if their number counts from now."""
+    if plan.max_runs is None:
+        return LIMIT_MAX
+    return max(0, plan.max_runs - (plan.count(now, first, plan.max_runs) if now < first else 0))
+
+
+def _known_until(due: list[int], limit: int, last: int) -> int:
+    """Up to where all that is due is named."""
+    return due[-1] if due and len(due) == limit else last
+
+
+def _met(plan: Plan, after: int, until: int, limit: int) -> tuple[list[int], list[tuple[int, occurrences.Taken]]]:
+    """What is due in (after, until], the first `limit`; and what a decision takes out on the way, as one with its
+    neighbours.
+    """
+    due: list[int] = []
+    taken: list[tuple[int, occurrences.Taken]] = []
+    in_a_row = 0
+    while len(due) < limit and in_a_row < TAKEN_MAX:
+        nominal = plan.trigger.next_after(after)
+        if nominal is None or nominal > until:
+            break
+        excluded = plan.taken(nominal, until)
+        if excluded is None:
+            due.append(nominal)
+            after, in_a_row = nominal, 0
+            continue
+        after, in_a_row = excluded.last, in_a_row + 1
+        if len(taken) < limit:
+            taken.append((nominal, excluded))
+    return due, taken
+
+
+def _skipped(
+    plan: Plan, taken: list[tuple[int, occurrences.Taken]], after: int, until: int, limit: int
+) -> list[dict[str, Any]]:
+    """What has no run, each with its reason, in the order of the instants at which it is passed over."""
+    excluded = [(nominal, _excluded(plan, nominal, each)) for nominal, each in taken]
+    readings = islice(occurrences.dropped(plan.trigger, after, until), limit) if plan.drops else iter(())
+    dropped = [(each.at, {"reason": each.reason, "local_time": _reading(each.local_reading)}) for each in readings]
+    found = islice(merge(excluded, dropped, key=lambda each: each[0]), limit)
+    return [{"at": text(from_seconds(at)), **said} for at, said in found]
+
+
+def _excluded(plan: Plan, nominal: int, taken: occurrences.Taken) -> dict[str, Any]:
+    said = {"reason": "excluded", "detail": taken.quoted}
+    if taken.count == 1:
+        offset = plan.zone.offset(nominal)
+        when = {"nominal_time": text(from_seconds(nominal)), "local_time": _local(nominal + offset, offset)}
+        return {**when, **said}
+    span = {"from": text(from_seconds(nominal)), "to": text(from_seconds(taken.last + 1)), "count": taken.count}
+    return {"range": span, **said}
+
+
 def _occurrence(plan: Plan, nominal: int) -> dict[str, str]:
     offset = plan.zone.offset(nominal)
     found = {"nominal_time": text(from_seconds(nominal)), "local_time": _local(nominal + offset, offset)}
-    note = "; ".join(filter(None, (_note(plan, nominal), _jitter(plan, nominal))))
+    if plan.jitter_ms:
+        found["due_at"] = text(from_millis(plan.due_ms(nominal)))
+    note = "; ".join(filter(None, (_note(plan, nominal), _jitter(found.get("due_at")))))
     return found | {"note": note} if note else found
 
 
-def _jitter(plan: Plan, nominal: int) -> str:
-    return f"due at {text(from_millis(plan.due_ms(nominal)))} by its jitter" if plan.jitter_ms else ""
+def _jitter(due_at: str | None) -> str:
+    return f"due at {due_at} by its jitter" if due_at else ""
 
 
 def _note(plan: Plan, nominal: int) -> str:
@@ -118,7 +183,8 @@ def _changes(plan: Plan, first: int, last: int) -> Iterator[Segment]:
             yield segment
 
 
-def _change(plan: Plan, segment: Segment) -> dict[str, str]:
+def _change(plan: Plan, segment: Segment) -> dict[str, Any]:
+    """One clock change. It `touches` a schedule that names a reading which the clock skips or shows twice."""
     gap = segment.before < segment.offset
     opens, closes = sorted((segment.start + segment.before, segment.start + segment.offset))
     return {
@@ -127,7 +193,12 @@ def _change(plan: Plan, segment: Segment) -> dict[str, str]:
         "from_local": _reading(opens),
         "to_local": _reading(closes),
         "effect": _gap_effect(plan, segment) if gap else _fold_effect(plan, opens, closes),
+        "touches": any(True for part in occurrences.clocks(plan.trigger) for _ in _first_named(part, opens, closes)),
     }
+
+
+def _first_named(part: occurrences.CronTrigger, opens: int, closes: int) -> Iterator[int]:
+    return islice(part.readings.instants(opens, closes, 0), 1)
 
 
 def _gap_effect(plan: Plan, segment: Segment) -> str:

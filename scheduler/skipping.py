@@ -15,7 +15,6 @@ from scheduler.timeline import Due
 from schemas.facts import NominalRange, OccurrenceSkipped, SkipReason
 
 RANGE_SECONDS_MAX = DAY_SECONDS  # contract: up to a day a record
-DETAIL_CHARACTERS_MAX = 400  # a few expressions at their longest
 DROPPED_MAX = 60  # readings of one gap that are named one by one: a gap of an hour, each minute
 
 
@@ -63,10 +62,7 @@ def stretch(
 
 def excluded(state: ScheduleState, context: Context, due: Due, taken: occurrences.Taken) -> OccurrenceSkipped:
     """Neighbouring occurrences that rules take out, and which rules do."""
-    detail = f"by {', '.join(taken.rules)}"
-    if len(detail) > DETAIL_CHARACTERS_MAX:
-        detail = f"by {taken.rules[0]} and {len(taken.rules) - 1} more"
-    fact = one(state, context, due.nominal, due.phase.version, SkipReason.EXCLUDED, detail=detail)
+    fact = one(state, context, due.nominal, due.phase.version, SkipReason.EXCLUDED, detail=taken.quoted)
     if taken.count == 1:
         return fact
     first, behind = from_seconds(due.nominal), from_seconds(taken.last + 1)

@@ -62,7 +62,7 @@ def upcoming(state: ScheduleState) -> Next:
 
 def _following(state: ScheduleState, due: Due) -> Next:
     plan = state.plans[due.phase.version]
-    taken = None if due.phase.paused else _taken(plan, due)
+    taken = None if due.phase.paused else plan.taken(due.nominal, LAST_INSTANT if due.ends is None else due.ends)
     at_ms = (due.nominal if taken is None else taken.last) * SECOND_MS
     if plan.jitter_ms and taken is None and not due.phase.paused:
         at_ms = _hastened(plan.due_ms(due.nominal), due)
@@ -72,13 +72,6 @@ def _following(state: ScheduleState, due: Due) -> Next:
 def _hastened(due_ms: int, due: Due) -> int:
     """A change of the schedule ends the waiting for a jitter: what comes under the next phase must not wait for it."""
     return due_ms if due.ends is None else min(due_ms, max(due.ends, due.nominal) * SECOND_MS)
-
-
-def _taken(plan: Plan, due: Due) -> occurrences.Taken | None:
-    rules = plan.exclusions
-    if rules is None or rules.naming(due.nominal) is None:
-        return None
-    return rules.taken(plan.trigger, due.nominal, LAST_INSTANT if due.ends is None else due.ends)
 
 
 def _first_dropped(state: ScheduleState, due: Due) -> int | None:

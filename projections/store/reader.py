@@ -13,6 +13,7 @@ from projections import commands, runs, schedules
 from projections.store import paging, tables
 from projections.store.database import positions_of
 from projections.store.paging import Order, Page
+from schemas.facts import Cause
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Select
@@ -124,6 +125,16 @@ class Reader:
             table.c.nominal_time >= span.from_, table.c.nominal_time < span.to,
         )  # fmt: skip
         return self._all(span.part_of(query, table.c.run_id))
+
+    def counted(self, scope: Scope, schedule: str, *, since_version: int) -> int:
+        """How many runs of occurrences the versions from one on have had, as far back as runs are kept."""
+        table = tables.RUNS
+        query = _within(scope, select(table)).where(
+            table.c.schedule == schedule, table.c.version >= since_version,
+            table.c.nominal_time.is_not(None), table.c.cause != Cause.MANUAL,
+        )  # fmt: skip
+        found = self._one(select(func.count().label("runs")).select_from(query.subquery()))
+        return 0 if found is None else int(found["runs"])
 
     def undone(self, scope: Scope, schedule: str, span: Span) -> Sequence[Row]:
         """Skips, ranges of them, dropped readings and deferrals that touch a span."""

@@ -21,6 +21,7 @@ from scheduler.occurrences.triggers import Trigger, between, bits, count_between
 from scheduler.occurrences.zones import FIRST_INSTANT, LAST_INSTANT, Zone
 
 STEPS_MAX = 2_000  # days or occurrences looked at for one that is left: five years of a daily schedule
+QUOTED_CHARACTERS_MAX = 400  # a few expressions at their longest
 SECONDS = tuple(range(60))
 
 
@@ -31,6 +32,12 @@ class Taken:
     last: int
     count: int
     rules: tuple[str, ...]
+
+    @property
+    def quoted(self) -> str:
+        """Say by which rules, as every decision does."""
+        said = f"by {', '.join(self.rules)}"
+        return said if len(said) <= QUOTED_CHARACTERS_MAX else f"by {self.rules[0]} and {len(self.rules) - 1} more"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from runtime.record import Outgoing
+from scheduler.occurrences import tz_version
 from schemas import topics
 from schemas.facts import (
     AttemptOutcome,
@@ -22,7 +23,18 @@ from schemas.facts import (
 )
 from tests.api.house import House
 from tests.projections import histories
-from tests.projections.histories import at, created, current, ended, finished, record, retried, started, tombstone
+from tests.projections.histories import (
+    at,
+    created,
+    current,
+    ended,
+    finished,
+    record,
+    retried,
+    started,
+    tombstone,
+    version,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -191,7 +203,8 @@ async def test_occurrences_explain_what_was_decided_and_what_will_be(house):
     house.happened(current("report"), *histories.succeeded("report", 0), paused, waits)
     shown = await get(house, f"{ACME}/schedules/report/occurrences?from=2026-03-01T00:00:00Z&to=2026-03-03T12:00:00Z")
     assert [(each["decision"], each.get("reason")) for each in shown["occurrences"]] == [
-        ("created", "schedule"), ("skipped", "paused"), ("deferred", "buffered"), ("planned", None), ("planned", None),
+        ("created", "schedule"), ("skipped", "paused"), ("deferred", "buffered"), ("planned", "schedule"),
+        ("planned", "schedule"),
     ]  # fmt: skip
     assert shown["occurrences"][0]["run_id"] == "report.20260301T000000Z"
     assert shown["occurrences"][1]["range"] == {
@@ -207,7 +220,84 @@ async def test_a_deferral_that_became_a_run_is_not_told_twice(house):
     )
     house.happened(current("report"), waits, created("report", 60))
     shown = await get(house, f"{ACME}/schedules/report/occurrences?to=2026-03-01T12:00:00Z")
-    assert [each["decision"] for each in shown["occurrences"]] == ["created"]
+    assert [each["decision"] for each in shown["occurrences"] if each["decision"] != "pending"] == ["created"]
+
+
+async def test_each_answer_names_what_the_decision_rests_on(house):
+    waits = OccurrenceDeferred(
+        tenant="acme", schedule="report", version=1, nominal_time=at(120), reason=DeferReason.BUFFERED,
+        decided_at=at(120),
+    )  # fmt: skip
+    skipped = OccurrenceSkipped(
+        tenant="acme", schedule="report", version=1, reason=SkipReason.OVERLAP, decided_at=at(180), rule="overlap",
+        tz_version="2026a", nominal_time=at(180),
+    )  # fmt: skip
+    house.happened(current("report"), created("report", 60, due_at=at(75)), waits, skipped)
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?to=2026-03-03T12:00:00Z")
+    told = [(each["version"], each["rule"], each["tz_version"]) for each in shown["occurrences"]]
+    rule = "cron 0 2 * * * Europe/London"
+    assert told == [
+        (1, "on_time", "2026a"), (1, rule, "2026a"), (1, "overlap", "2026a"),
+        *[(1, rule, tz_version())] * 3,
+    ]  # fmt: skip
+    assert shown["occurrences"][0]["due_at"] == "2026-03-01T00:01:15Z"
+
+
+async def test_what_is_due_and_not_decided_is_pending(house):
+    house.happened(current("report"), created("report", 60))
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?to=2026-03-01T12:00:00Z")
+    assert [(each["decision"], each["reason"], each["nominal_time"]) for each in shown["occurrences"]] == [
+        ("created", "schedule", "2026-03-01T00:01:00Z"), ("pending", "undecided", "2026-03-01T02:00:00Z"),
+    ]  # fmt: skip
+
+
+async def test_what_waits_for_its_jitter_says_until_when(house):
+    trigger = {"cron": "0 12 * * *", "timezone": "UTC", "jitter": "PT10M"}
+    house.happened(current("report", trigger=trigger))
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?to=2026-03-02T12:00:01Z")
+    assert [(each["decision"], each["reason"]) for each in shown["occurrences"]] == [
+        ("pending", "jitter"), ("planned", "schedule"),
+    ]  # fmt: skip
+    for each in shown["occurrences"]:
+        assert each["nominal_time"] < each["due_at"] < each["nominal_time"].replace("12:00", "12:10")
+
+
+async def test_what_rules_will_take_out_is_listed_with_the_rule(house):
+    trigger = {"cron": "0 2 * * *", "timezone": "UTC", "exclude": {"dates": ["2026-03-03"]}}
+    house.happened(current("report", trigger=trigger))
+    path = f"{ACME}/schedules/report/occurrences?from=2026-03-02T00:00:00Z&to=2026-03-05T00:00:00Z"
+    shown = (await get(house, path))["occurrences"]
+    assert [(each["decision"], each["reason"]) for each in shown] == [
+        ("planned", "schedule"), ("will_skip", "excluded"), ("planned", "schedule"),
+    ]  # fmt: skip
+    assert shown[1]["detail"] == "by dates"
+    assert (await get(house, f"{ACME}/schedules/report"))["next"][:2] == [
+        "2026-03-02T02:00:00Z",
+        "2026-03-04T02:00:00Z",
+    ]
+
+
+async def test_no_more_comes_than_max_runs_allows(house):
+    house.happened(current("report", trigger={"cron": "0 2 * * *", "max_runs": 3}), created("report", 7200))
+    assert len((await get(house, f"{ACME}/schedules/report"))["next"]) == 2
+    path = f"{ACME}/schedules/report/occurrences?from=2026-03-01T12:00:00Z&to=2026-03-09T00:00:00Z"
+    assert len((await get(house, path))["occurrences"]) == 2
+
+
+async def test_a_version_that_has_had_its_runs_has_no_next_one(house):
+    house.happened(current("report", trigger={"cron": "0 2 * * *", "max_runs": 3}), version("report", 1, to=at(7200)))
+    shown = await get(house, f"{ACME}/schedules/report")
+    assert (shown["next"], "next_run_at" in shown) == ([], False)
+    path = f"{ACME}/schedules/report/occurrences?to=2026-03-09T00:00:00Z"
+    assert (await get(house, path))["occurrences"] == []
+
+
+async def test_a_range_beyond_what_is_kept_says_so(house):
+    house.happened(current("report"))
+    path = f"{ACME}/schedules/report/occurrences?to=2026-03-02T00:00:00Z&from="
+    beyond = await get(house, f"{path}2026-01-01T00:00:00Z")
+    assert (beyond["beyond_history"], beyond["kept_since"]) == (True, "2026-01-30T12:00:00Z")
+    assert (await get(house, f"{path}2026-02-01T00:00:00Z"))["beyond_history"] is False
 
 
 async def test_coming_occurrences_of_a_paused_schedule_will_be_skipped(house):
@@ -227,7 +317,12 @@ async def test_a_preview_says_when_a_definition_would_be_due(house):
         "2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z",
     ]  # fmt: skip
     assert shown["occurrences"][1]["local_time"] == "2026-03-29T02:00:00+01:00"
-    assert len(shown["dst"]) == 1
+    assert [(change["at"][:10], change["kind"]) for change in shown["dst"]] == [
+        ("2026-03-29", "gap"), ("2026-10-25", "fold"), ("2027-03-28", "gap"), ("2027-10-31", "fold"),
+        ("2028-03-26", "gap"),
+    ]  # fmt: skip
+    assert shown["dst_until"] == "2028-03-28T00:00:00Z"
+    assert shown["change"] == "created"
     assert shown["next"][0] == "2026-03-02T01:30:00Z"
     assert shown["difference"] == {}
 
@@ -238,7 +333,46 @@ async def test_a_preview_of_a_schedule_that_exists_says_what_would_change(house)
     response = await house.http.post(
         f"{ACME}/preview?from=2026-03-02T00:00:00Z&to=2026-03-03T00:00:00Z", json=definition
     )
-    assert response.json()["difference"] == {"added": ["2026-03-02T03:00:00Z"], "removed": [], "unchanged": 1}
+    told = response.json()
+    assert (told["change"], told["fields"]) == ("updated", ["/trigger/cron", "/trigger/timezone"])
+    assert told["difference"] == {
+        "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "added": ["2026-03-02T03:00:00Z"],
+        "removed": [], "moved": [], "unchanged": 1,
+    }  # fmt: skip
+
+
+async def test_one_that_only_comes_at_another_time_of_its_day_is_moved(house):
+    house.happened(current("report"))
+    definition = {"name": "report", **histories.DEFINITION, "trigger": {"cron": "30 4 * * *", "timezone": "UTC"}}
+    path = f"{ACME}/preview?from=2026-03-02T00:00:00Z&to=2026-03-03T00:00:00Z"
+    told = (await house.http.post(path, json=definition)).json()["difference"]
+    assert told["moved"] == [{"from": "2026-03-02T02:00:00Z", "to": "2026-03-02T04:30:00Z"}]
+    assert (told["added"], told["removed"]) == (["2026-03-02T04:30:00Z"], ["2026-03-02T02:00:00Z"])
+
+
+async def test_a_difference_ends_where_an_answer_is_full(house):
+    """Ten of a minute's occurrences say nothing about the hour: what one side lacks there is not known."""
+    house.happened(current("report", trigger={"cron": "*/30 * * * *"}))
+    definition = {"name": "report", **histories.DEFINITION, "trigger": {"cron": "* * * * *"}}
+    path = f"{ACME}/preview?from=2026-03-02T00:00:00Z&to=2026-03-03T00:00:00Z&limit=10"
+    told = (await house.http.post(path, json=definition)).json()["difference"]
+    assert (told["to"], len(told["added"]), told["removed"]) == ("2026-03-02T00:09:01Z", 9, [])
+
+
+async def test_runs_that_are_counted_already_count_in_a_preview(house):
+    trigger = {"cron": "0 2 * * *", "timezone": "UTC", "max_runs": 3}
+    house.happened(current("report", trigger=trigger), created("report", 7200))
+    definition = {"name": "report", **histories.DEFINITION, "trigger": trigger}
+    told = (await house.http.post(f"{ACME}/preview", json=definition)).json()
+    assert (told["change"], told["next"]) == ("unchanged", ["2026-03-02T02:00:00Z", "2026-03-03T02:00:00Z"])
+    difference = told["difference"]
+    assert (difference["added"], difference["removed"], difference["unchanged"]) == ([], [], 2)
+
+
+async def test_a_job_that_an_apply_would_change_is_told_by_its_fields(house):
+    job = {"kind": "Job", "name": "send", "target": {"type": "task", "name": "work"}}
+    told = (await house.http.post(f"{ACME}/preview", json=job)).json()
+    assert told == {"change": "created"}
 
 
 async def test_a_preview_refuses_what_an_apply_would_refuse(house):

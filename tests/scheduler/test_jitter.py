@@ -111,6 +111,7 @@ def test_what_people_are_told():
         {
             "nominal_time": "2024-01-01T00:00:00Z",
             "local_time": "2024-01-01T00:00:00+00:00",
+            "due_at": f"2024-01-01T{MIDNIGHT}Z",
             "note": f"due at 2024-01-01T{MIDNIGHT}Z by its jitter",
         }
     ]

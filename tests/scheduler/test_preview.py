@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from scheduler.occurrences import tz_version
 from scheduler.preview import check, preview
-from schemas.facts import RunCreated
+from schemas.facts import OccurrenceSkipped, RunCreated
 from schemas.faults import Refused
 from tests.scheduler.harness import Shell, at, definition, text_of
 
@@ -24,7 +25,11 @@ def nominals(answer: dict[str, Any]) -> list[str]:
 
 def test_a_preview_names_the_occurrences_of_a_half_open_range():
     answer = asked(definition("0 * * * *"), "2024-01-01T01:00:00", "2024-01-01T04:00:00")
+    assert answer.pop("definition")["trigger"]["cron"] == "0 * * * *"
     assert answer == {
+        "rule": "cron 0 * * * * UTC",
+        "tz_version": tz_version(),
+        "skipped": [],
         "words": "Every hour, UTC",
         "warnings": [],
         "occurrences": [
@@ -67,6 +72,7 @@ def test_a_gap_is_told_with_what_becomes_of_the_missing_time():
             "from_local": "2024-03-10T02:00:00",
             "to_local": "2024-03-10T03:00:00",
             "effect": "02:30 moved to 2024-03-10T07:00:00Z",
+            "touches": True,
         }
     ]
 
@@ -143,3 +149,73 @@ def test_a_check_answers_the_warnings_of_an_apply():
     with pytest.raises(Refused):
         check(definition(colour="blue"), now=NOW)
     assert len(check(definition(colour="blue"), now=NOW, strict=False)) == 1
+
+
+# --- what has no run ------------------------------------------------------------------------------------------------
+
+
+def test_a_preview_lists_what_rules_take_out_with_the_rule():
+    body = definition("0 * * * *", trigger={"exclude": {"cron": ["* 1-2 * * *"], "dates": ["2024-01-02"]}})
+    assert asked(body, "2024-01-01T00:00:00", "2024-01-02T12:00:00")["skipped"] == [
+        {
+            "at": "2024-01-01T01:00:00Z",
+            "range": {"from": "2024-01-01T01:00:00Z", "to": "2024-01-01T02:00:01Z", "count": 2},
+            "reason": "excluded",
+            "detail": "by cron * 1-2 * * *",
+        },
+        {
+            "at": "2024-01-02T00:00:00Z",
+            "range": {"from": "2024-01-02T00:00:00Z", "to": "2024-01-02T11:00:01Z", "count": 12},
+            "reason": "excluded",
+            "detail": "by dates, cron * 1-2 * * *",
+        },
+    ]
+
+
+def test_one_that_is_taken_out_alone_is_named():
+    body = definition("0 3 * * *", trigger={"timezone": "Asia/Tokyo", "exclude": {"dates": ["2024-01-02"]}})
+    answer = asked(body, "2024-01-01T00:00:00", "2024-01-04T00:00:00")
+    assert nominals(answer) == ["2024-01-02T18:00:00Z", "2024-01-03T18:00:00Z"]
+    assert answer["skipped"] == [
+        {
+            "at": "2024-01-01T18:00:00Z",
+            "nominal_time": "2024-01-01T18:00:00Z",
+            "local_time": "2024-01-02T03:00:00+09:00",
+            "reason": "excluded",
+            "detail": "by dates",
+        }
+    ]
+
+
+def test_readings_that_policies_drop_are_listed():
+    body = definition("30 2 * * *", trigger={"timezone": "America/New_York", "gap_policy": "skip"})
+    answer = asked(body, "2024-03-10T00:00:00", "2024-03-11T00:00:00")
+    assert answer["skipped"] == [{"at": "2024-03-10T07:00:00Z", "reason": "gap", "local_time": "2024-03-10T02:30:00"}]
+
+
+def test_what_a_preview_leaves_out_is_what_the_schedule_then_skips():
+    exclude = {"cron": ["15-40 * * * *"], "dates": ["2024-01-02"]}
+    body = definition("*/10 * * * *", trigger={"exclude": exclude}, overlap={"policy": "allow_all"})
+    shell = Shell("2024-01-01T00:00:00")
+    shell.put(body=body)
+    shell.until("2024-01-03T00:00:00")
+    told = asked(body, "2024-01-01T00:00:01", "2024-01-03T00:00:00")["skipped"]
+    done = [skip.range for skip in shell.all(OccurrenceSkipped) if skip.range is not None]
+    assert [each["range"] for each in told] == [
+        {"from": text_of(span.from_), "to": text_of(span.to), "count": span.count} for span in done
+    ]
+    assert sum(each["range"]["count"] for each in told) == 24 * 3 + 144
+
+
+def test_a_preview_names_no_more_than_the_schedule_may_have():
+    body = definition("0 * * * *", trigger={"max_runs": 3})
+    assert len(asked(body, "2024-01-01T00:00:00", "2024-01-02T00:00:00")["occurrences"]) == 3
+    assert nominals(asked(body, "2024-01-01T02:30:00", "2024-01-02T00:00:00")) == ["2024-01-01T03:00:00Z"]
+    assert nominals(asked(body, "2024-01-01T05:00:00", "2024-01-02T00:00:00")) == []
+
+
+def test_a_clock_change_touches_only_what_is_named_in_it():
+    hit, missed = (definition(cron, trigger={"timezone": "Europe/London"}) for cron in ("30 1 * * *", "0 6 * * *"))
+    for body, touches in ((hit, [True, True]), (missed, [False, False])):
+        answer = asked(body, "2024-01-01T00:00:00", "2025-01-01T00:00:00", limit=1)
+        assert [change["touches"] for change in answer["dst"]] == touches
