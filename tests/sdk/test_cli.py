@@ -1,6 +1,7 @@
 """The command line: what people see, what machines get, and how it ends."""
 
 import json
+from datetime import datetime
 from importlib.metadata import EntryPoint, EntryPoints
 
 import click
@@ -141,13 +142,20 @@ def test_what_was_decided_is_explained_occurrence_by_occurrence(tidewheel_, rout
         "decision": "created",
         "reason": "schedule",
         "run_id": "nightly.1",
+        "due_at": "2026-03-08T02:00:07Z",
+        "version": 2,
+        "rule": "cron 0 2 * * * UTC",
+        "tz_version": "2026a",
     }
     skipped = {"decision": "skipped", "reason": "paused", "range": range_}
-    routes["GET", path] = Response({"occurrences": [created, skipped]})
+    kept = {"beyond_history": True, "kept_since": "2026-02-08T00:00:00Z"}
+    routes["GET", path] = Response({"occurrences": [created, skipped], **kept})
     assert tidewheel_("schedules", "explain", "nightly", "--from", "2026-03-08", "--limit", "2")[1] == (
-        "NOMINAL               LOCAL  DECISION  REASON    DETAIL\n"
-        "2026-03-08 02:00:00Z         created   schedule  nightly.1\n"
-        "2026-03-09 02:00:00Z         skipped   paused    3 until 2026-03-12 02:00:00Z\n"
+        "NOMINAL               LOCAL  DUE                   VERSION  DECISION  REASON    DETAIL\n"
+        "2026-03-08 02:00:00Z         2026-03-08 02:00:07Z  2        created   schedule  nightly.1\n"
+        "2026-03-09 02:00:00Z                                        skipped   paused    3 until 2026-03-12 02:00:00Z\n"
+        "version 2: cron 0 2 * * * UTC, tz 2026a\n"
+        "what was decided before 2026-02-08 00:00:00Z is not kept\n"
     )
 
 
@@ -199,6 +207,15 @@ def test_deleting_can_cancel_open_runs(tidewheel_, routes):
 
 
 # --- files ---
+
+
+class Frozen(datetime):
+    """It is the second of March 2026."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime(2026, 3, 2, tzinfo=tz)
+
 
 FILE = """\
 kind: Schedule
@@ -279,10 +296,61 @@ def test_apply_reads_folders(tidewheel_, routes, tmp_path):
     assert tidewheel_("apply", "-f", str(tmp_path))[1] == "created Job default/a\n1 created\n"
 
 
-@pytest.mark.parametrize("option", ["--plan", "--prune"])
-def test_what_apply_cannot_do_yet_is_refused(tidewheel_, option):
-    code, _, err = tidewheel_("apply", "-f", "-", option)
-    assert (code, f"{option}: not_supported" in err) == (2, True)
+ONE = "kind: Schedule\nname: a\ntrigger: {}\n"
+
+
+def test_a_plan_says_what_would_change_and_writes_nothing(tidewheel_, routes, requests, monkeypatch):
+    difference = {
+        "to": "2026-04-02T00:00:00Z",
+        "added": ["2026-03-09T03:00:00Z", "2026-03-11T09:00:00Z"],
+        "removed": ["2026-03-09T02:00:00Z", "2026-03-10T02:00:00Z"],
+        "moved": [{"from": "2026-03-09T02:00:00Z", "to": "2026-03-09T03:00:00Z"}],
+        "unchanged": 20,
+    }
+    answer = {"change": "updated", "fields": ["/trigger/cron"], "words": "At 03:00", "difference": difference}
+    monkeypatch.setattr("tidewheel.cli.plan.datetime", Frozen)
+    path = "/v1/tenants/default/preview?from=2026-03-02T00%3A00%3A00Z&to=2026-04-02T00%3A00%3A00Z&limit=1000"
+    routes["POST", path] = Response(answer)
+    assert tidewheel_("apply", "-f", "-", "--plan", stdin=ONE) == (
+        4,
+        (
+            "updated Schedule default/a  At 03:00\n"
+            "  changes /trigger/cron\n"
+            "  occurrences: 1 more, 1 fewer, 1 moved, 20 the same, until 2026-04-02 00:00:00Z\n"
+            "  > 2026-03-09 02:00:00Z moves to 2026-03-09 03:00:00Z\n"
+            "  - 2026-03-10 02:00:00Z\n"
+            "  + 2026-03-11 09:00:00Z\n"
+            "1 updated\n"
+        ),
+        "",
+    )
+    assert [request.method for request in requests] == ["POST"]
+    routes["POST", path] = Response({"change": "unchanged"})
+    assert tidewheel_("apply", "-f", "-", "--plan", stdin=ONE)[:2] == (
+        0,
+        "unchanged Schedule default/a\n1 unchanged\n",
+    )
+    routes["POST", path] = Response({"detail": "no"}, 422)
+    assert tidewheel_("apply", "-f", "-", "--plan", stdin=ONE)[0] == 1
+
+
+def test_pruning_deletes_what_has_the_label_and_stands_in_no_file(tidewheel_, routes, requests):
+    path = "/v1/tenants/default/schedules"
+    routes["PUT", f"{path}/a"] = Response({"changed": False})
+    routes["GET", f"{path}?label=team%3Dfinance&limit=500"] = Response({"schedules": [{"name": "a"}, {"name": "b"}]})
+    routes["DELETE", f"{path}/b"] = Response({})
+    assert tidewheel_("apply", "-f", "-", "--prune", "--label", "team=finance", stdin=ONE)[:2] == (
+        0,
+        "unchanged Schedule default/a\ndeleted Schedule default/b\n1 deleted, 1 unchanged\n",
+    )
+    routes["PUT", f"{path}/a"] = Response({"detail": "no"}, 422)
+    assert "deleted" not in tidewheel_("apply", "-f", "-", "--prune", "--label", "team=finance", stdin=ONE)[1]
+    assert [request.method for request in requests].count("DELETE") == 1
+
+
+@pytest.mark.parametrize("arguments", [("--prune",), ("--label", "team=finance")])
+def test_pruning_needs_to_be_told_what_it_may_delete(tidewheel_, arguments):
+    assert tidewheel_("apply", "-f", "-", *arguments)[0] == 2
 
 
 def test_a_preview_shows_instants_and_what_clock_changes_do(tidewheel_, routes, tmp_path):
@@ -296,7 +364,12 @@ def test_a_preview_shows_instants_and_what_clock_changes_do(tidewheel_, routes, 
         "effect": "01:30 moved",
     }
     difference = {"added": ["2026-03-29T01:00:00Z"], "removed": [], "unchanged": 2}
-    answer = {"occurrences": [occurrence], "dst": [change], "difference": difference}
+    skipped = [
+        {"nominal_time": "2026-03-29T02:00:00Z", "reason": "excluded", "detail": "by dates"},
+        {"local_time": "2026-03-29T02:30:00", "reason": "gap"},
+    ]
+    untouched = {**change, "touches": False}
+    answer = {"occurrences": [occurrence], "skipped": skipped, "dst": [change, untouched], "difference": difference}
     routes["POST", "/v1/tenants/default/preview?limit=1"] = Response(answer)
     assert tidewheel_("preview", "-f", str(tmp_path / "f.yaml"), "--limit", "1") == (
         0,
@@ -304,6 +377,8 @@ def test_a_preview_shows_instants_and_what_clock_changes_do(tidewheel_, routes, 
             "default/a\n"
             "NOMINAL               LOCAL                      NOTE\n"
             "2026-03-29 01:00:00Z  2026-03-29T02:00:00+01:00  shifted\n"
+            "no run at 2026-03-29 02:00:00Z: excluded by dates\n"
+            "no run at 2026-03-29T02:30:00 local time: gap\n"
             "gap at 2026-03-29 01:00:00Z, 2026-03-29T01:00:00 to 2026-03-29T02:00:00: 01:30 moved\n"
             "compared with what is in force: 1 more, 0 fewer, 2 the same\n"
         ),

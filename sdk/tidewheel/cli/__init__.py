@@ -3,7 +3,7 @@
 Commands are imported when they are called. Other distributions add theirs by the entry points `tidewheel.commands`;
 one that cannot be imported is named in a warning and takes no other with it.
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 unreachable.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 unreachable, 4 a plan that is not empty.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -16,40 +16,63 @@ import click
 
 from tidewheel import definitions
 from tidewheel.cli import options, output
+from tidewheel.cli import plan as planning
 from tidewheel.client import Client, Written
 from tidewheel.definitions import Document
 from tidewheel.errors import TidewheelError, Unreachable
 from tidewheel.wire import Fault
 
 AT_ONCE = 8  # writes under way: their owners commit several together, and a file of thousands is no burst
-NOT_YET = "not_supported: this version cannot do that yet"
+WOULD_CHANGE = 4  # exit code of a plan that is not empty: 1 to 3 say what went wrong
+PAGE = 500
+PRUNED_MAX = 10_000  # schedules of one tenant that are looked at: a bound for a list that never ends
+
+Act = Callable[[Client, Document], tuple[str, list[str]]]
 
 
 @click.command()
 @click.option("-f", "--file", "paths", multiple=True, required=True, help="A file, a folder, or - for standard input.")
-@click.option("--plan", is_flag=True, help="Not supported yet.")
-@click.option("--prune", is_flag=True, help="Not supported yet.")
+@click.option("--plan", is_flag=True, help="Say what would change, and change nothing; exit code 4 if anything would.")
+@click.option("--prune", is_flag=True, help="Delete schedules that have all labels of --label and stand in no file.")
+@click.option("--label", "labels", multiple=True, help="What --prune may delete: team=finance.")
 @options.tenant
 @options.url
-def apply(*, paths: tuple[str, ...], plan: bool, prune: bool, tenant: str | None, url: str | None) -> None:
+def apply(
+    *,
+    paths: tuple[str, ...],
+    plan: bool,
+    prune: bool,
+    labels: tuple[str, ...],
+    tenant: str | None,
+    url: str | None,
+) -> None:
     """Put every schedule and job of the given files.
 
-    Each document is created, updated, unchanged or refused; a refused one keeps no other from being put.
+    Each document is created, updated, unchanged or refused; a refused one keeps no other from being put, but nothing
+    is deleted then.
     """
-    for option, given in (("--plan", plan), ("--prune", prune)):
-        if given:
-            raise click.UsageError(f"{option}: {NOT_YET}")
+    if prune is not bool(labels):
+        raise click.UsageError("--prune and --label belong together: the labels say what may be deleted")
     documents = read(paths)
     counts: Counter[str] = Counter()
     with options.connect(url, tenant) as client:
-        for change, lines in _put_all(client, _once_each(client, definitions.in_order(documents))):
-            counts[change] += 1
-            output.say(lines[0], state=change)
-            for line in lines[1:]:
-                output.say(f"  {line}")
+        each = _plan if plan else _put
+        _tell(counts, _each_of(client, each, _once_each(client, definitions.in_order(documents))))
+        if prune and documents and not counts["refused"]:
+            _tell(counts, _pruned(client, documents, labels, plan=plan))
     output.say(", ".join(f"{count} {change}" for change, count in sorted(counts.items())) or "nothing to apply")
     if counts["refused"] or not documents:
         click.get_current_context().exit(1)
+    if plan and counts.keys() - {"unchanged"}:
+        click.get_current_context().exit(WOULD_CHANGE)
+
+
+def _tell(counts: Counter[str], changes: Iterable[tuple[str, list[str]]]) -> None:
+    for change, lines in changes:
+        counts[change] += 1
+        output.say(lines[0], state=change)
+        for line in lines[1:]:
+            output.say(f"  {line}")
 
 
 def read(paths: tuple[str, ...]) -> list[Document]:
@@ -95,27 +118,67 @@ def _once_each(client: Client, documents: list[Document]) -> Iterator[Document]:
             yield document
 
 
-def _put_all(client: Client, documents: Iterable[Document]) -> Iterator[tuple[str, list[str]]]:
-    """What became of each document, in their order; those of one kind are put several at a time."""
+def _each_of(client: Client, act: Act, documents: Iterable[Document]) -> Iterator[tuple[str, list[str]]]:
+    """What became of each document, in their order; those of one kind are sent several at a time."""
     for _, of_kind in groupby(documents, key=lambda document: document.kind):
         pool = ThreadPoolExecutor(AT_ONCE)
         try:
-            yield from pool.map(partial(_put, client), list(of_kind))
+            yield from pool.map(partial(act, client), list(of_kind))
         finally:
             pool.shutdown(cancel_futures=True)
 
 
 def _put(client: Client, document: Document) -> tuple[str, list[str]]:
     """Put one document: what changed, and the lines that say so."""
+    put = client.put_job if document.kind == "Job" else client.put_schedule
+    return _or_refused(client, document, lambda: _written(client, document, put))
+
+
+def _plan(client: Client, document: Document) -> tuple[str, list[str]]:
+    """Ask what a put would do."""
+
+    def ask() -> tuple[str, list[str]]:
+        change, lines = planning.ask(client, document)
+        return change, [f"{_title(client, document)}{lines[0]}", *lines[1:]]
+
+    return _or_refused(client, document, ask)
+
+
+def _or_refused(client: Client, document: Document, act: Callable[[], tuple[str, list[str]]]) -> tuple[str, list[str]]:
     if document.faults:
         return _refused(client, document, "", document.faults)
-    put = client.put_job if document.kind == "Job" else client.put_schedule
     try:
-        written = put(document.name, document.body or {}, tenant=document.tenant)
+        return act()
     except Unreachable:
         raise
     except TidewheelError as error:
         return _refused(client, document, "" if error.faults else str(error), error.faults)
+
+
+def _pruned(
+    client: Client, documents: list[Document], labels: tuple[str, ...], *, plan: bool
+) -> Iterator[tuple[str, list[str]]]:
+    """Delete the schedules with these labels, in the tenants of the files, that stand in none of them."""
+    named = {(document.tenant or client.tenant, document.name) for document in documents if document.kind == "Schedule"}
+    for tenant in sorted({document.tenant or client.tenant for document in documents}):
+        for name in [name for name in _labelled(client, tenant, labels) if (tenant, name) not in named]:
+            if not plan:
+                client.delete_schedule(name, tenant=tenant)
+            yield "deleted", [f"Schedule {tenant}/{name}"]
+
+
+def _labelled(client: Client, tenant: str, labels: tuple[str, ...]) -> Iterator[str]:
+    cursor: str | None = None
+    for _ in range(PRUNED_MAX // PAGE):
+        page = client.list_schedules(tenant=tenant, label=list(labels), limit=PAGE, cursor=cursor)
+        yield from (str(schedule["name"]) for schedule in page)
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _written(client: Client, document: Document, put: Callable[..., Written]) -> tuple[str, list[str]]:
+    written = put(document.name, document.body or {}, tenant=document.tenant)
     warnings = [f"warning: {warning}" for warning in written.body.get("warnings") or ()]
     return written.change, [f"{_title(client, document)}{_told(written)}", *warnings]
 

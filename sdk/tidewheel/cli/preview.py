@@ -10,6 +10,7 @@ import click
 
 from tidewheel.cli import options, output
 from tidewheel.cli.apply import read
+from tidewheel.cli.plan import compared
 from tidewheel.client import Client
 from tidewheel.definitions import Document
 from tidewheel.errors import TidewheelError
@@ -59,15 +60,31 @@ def _show(client: Client, document: Document, body: Mapping[str, Any]) -> None:
     words = f": {body['words']}" if body.get("words") else ""
     output.say(f"{document.tenant or client.tenant}/{document.name}{words}")
     output.table(("NOMINAL", "LOCAL", "NOTE"), map(_row, body.get("occurrences") or ()))
-    for change in body.get("dst") or ():
+    for skip in body.get("skipped") or ():
+        output.say(f"no run at {_skipped(skip)}")
+    _show_clock_changes(body)
+    if body.get("difference"):
+        output.say(f"compared with what is in force: {compared(body['difference'])}")
+
+
+def _show_clock_changes(body: Mapping[str, Any]) -> None:
+    """Those that touch the schedule; a server that does not say so tells of all."""
+    changes = [change for change in body.get("dst") or () if change.get("touches", True)]
+    for change in changes:
         span = f"{change.get('from_local')} to {change.get('to_local')}"
         output.say(f"{change.get('kind')} at {output.when(change.get('at'))}, {span}: {change.get('effect')}")
-    difference = body.get("difference")
-    if difference:
-        more, fewer = len(difference.get("added") or ()), len(difference.get("removed") or ())
-        output.say(
-            f"compared with what is in force: {more} more, {fewer} fewer, {difference.get('unchanged', 0)} the same"
-        )
+    if body.get("dst_until") and not changes:
+        output.say(f"no clock change until {output.when(body['dst_until'])} touches it")
+
+
+def _skipped(skip: Mapping[str, Any]) -> str:
+    span = skip.get("range")
+    when = (
+        f"{output.when(span['from'])} and {span['count'] - 1} more until {output.when(span['to'])}"
+        if span
+        else output.when(skip.get("nominal_time")) or f"{skip.get('local_time')} local time"
+    )
+    return f"{when}: {skip.get('reason')}{' ' + skip['detail'] if skip.get('detail') else ''}"
 
 
 def _row(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:

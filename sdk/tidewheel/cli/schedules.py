@@ -13,6 +13,7 @@ from tidewheel.cli import later, naming, options, output
 from tidewheel.client import ALL_TENANTS, Client
 
 ALL_MAX = 100_000  # schedules that --all acts on: a bound for a list that never ends
+EXPLAINED = ("NOMINAL", "LOCAL", "DUE", "VERSION", "DECISION", "REASON", "DETAIL")
 COLUMNS = ("TENANT", "NAME", "STATE", "TRIGGER", "ZONE", "NEXT", "LAST")
 
 
@@ -168,7 +169,15 @@ def explain(
     if as_json:
         output.show_json(body)
         return
-    output.table(("NOMINAL", "LOCAL", "DECISION", "REASON", "DETAIL"), map(_occurrence, body.get("occurrences", ())))
+    occurrences = body.get("occurrences", ())
+    output.table(EXPLAINED, map(_occurrence, occurrences))
+    for rule in dict.fromkeys(map(_rests_on, occurrences)):
+        if rule:
+            output.say(rule)
+    if body.get("beyond_history"):
+        output.say(f"what was decided before {output.when(body.get('kept_since'))} is not kept")
+    if body.get("truncated"):
+        click.echo("There is more: --limit, or a shorter range", err=True)
 
 
 def _row(schedule: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -202,12 +211,24 @@ def _occurrence(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
     return (
         output.when(occurrence.get("nominal_time") or span.get("from")),
         occurrence.get("local_time"),
+        output.when(occurrence.get("due_at")),
+        occurrence.get("version"),
         occurrence.get("decision"),
         occurrence.get("reason"),
-        f"{span['count']} until {output.when(span['to'])}"
+        f"{span['count']} until {output.when(span['to'])}{_after(occurrence.get('detail'))}"
         if span
         else next(filter(None, map(occurrence.get, told)), None),
     )
+
+
+def _after(detail: str | None) -> str:
+    return f" {detail}" if detail else ""
+
+
+def _rests_on(occurrence: Mapping[str, Any]) -> str:
+    if not occurrence.get("rule"):
+        return ""
+    return f"version {occurrence.get('version')}: {occurrence['rule']}, tz {occurrence.get('tz_version')}"
 
 
 def _explicit(names: tuple[str, ...], *, every: bool, tenant: str | None) -> None:

@@ -1,0 +1,59 @@
+"""What an apply would do: asked of the server, document by document, and written nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tidewheel.cli import output
+from tidewheel.client import Client
+from tidewheel.definitions import Document
+from tidewheel.errors import TidewheelError
+
+HORIZON = timedelta(days=31)  # over which occurrences are compared
+COMPARED_MAX = 1_000  # occurrences of each side: what the server answers at most
+SHOWN_MAX = 5  # instants of one document; the rest is a number
+
+
+def ask(client: Client, document: Document) -> tuple[str, list[str]]:
+    """What would become of a document, and the lines behind its title."""
+    body = {**(document.body or {}), "kind": document.kind, "name": document.name}
+    now = datetime.now(UTC)
+    answer = client.preview(body, tenant=document.tenant, from_=now, to=now + HORIZON, limit=COMPARED_MAX)
+    if "change" not in answer:
+        raise TidewheelError("this server is older than this command and cannot plan")
+    return answer["change"], list(_lines(answer))
+
+
+def compared(difference: Mapping[str, Any]) -> str:
+    """How many occurrences more and fewer, up to when. One that is moved is neither."""
+    moved = len(difference.get("moved") or ())
+    more, fewer = len(difference.get("added") or ()) - moved, len(difference.get("removed") or ()) - moved
+    said = [f"{more} more", f"{fewer} fewer", *([f"{moved} moved"] if moved else [])]
+    until = f", until {output.when(difference['to'])}" if difference.get("to") else ""
+    return f"{', '.join(said)}, {difference.get('unchanged', 0)} the same{until}"
+
+
+def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
+    upcoming = answer.get("next") or ()
+    said = f"  {answer['words']}" if answer.get("words") else ""
+    yield f"{said}{f'; next {output.when(upcoming[0])}' if upcoming else ''}"
+    if answer.get("fields"):
+        yield f"changes {', '.join(answer['fields'])}"
+    difference = answer.get("difference")
+    if answer["change"] == "updated" and difference:
+        yield f"occurrences: {compared(difference)}"
+        yield from _instants(difference)
+
+
+def _instants(difference: Mapping[str, Any]) -> Iterator[str]:
+    moved = difference.get("moved") or ()
+    gone, come = {each["from"] for each in moved}, {each["to"] for each in moved}
+    changes = [(each["from"], f"> {output.when(each['from'])} moves to {output.when(each['to'])}") for each in moved]
+    changes += [(at, f"+ {output.when(at)}") for at in difference.get("added") or () if at not in come]
+    changes += [(at, f"- {output.when(at)}") for at in difference.get("removed") or () if at not in gone]
+    changes.sort()
+    yield from (line for _, line in changes[:SHOWN_MAX])
+    if len(changes) > SHOWN_MAX:
+        yield f"and {len(changes) - SHOWN_MAX} more"
