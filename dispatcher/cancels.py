@@ -4,6 +4,7 @@ state of the run                     what happens               the answer
 never handed out                     finished, cancelled        cancelled_before_dispatch: no attempt ever starts
 between two attempts                 finished, cancelled        cancelled_between_attempts: it has run before
 handed out or running                its worker is asked        cancel_requested
+the same, and it asks to terminate   finished, cancelled        none: only the scheduler asks so
 over                                 nothing                    already_finished, with the outcome
 never seen, or long forgotten        nothing                    unknown
 """
@@ -32,6 +33,8 @@ def decide(shard: Shard, request: RunCancelRequested, moment: Moment) -> Sequenc
     run = shard.runs.get(key_of(request))
     if run is None:
         return _answer_closed(shard, request)
+    if run.is_leased and request.terminate:
+        return _terminate(shard, run, request, moment)
     if run.is_leased:
         return [*_ask(shard, run, request), *_answer(request, "cancel_requested", attempt=run.attempts)]
     ending = Ending(outcome=AttemptOutcome.CANCELLED, at=moment.now)
@@ -47,6 +50,14 @@ def _ask(shard: Shard, run: OpenRun, request: RunCancelRequested) -> list[Fact]:
     record = shard.workforce.of(run).record
     notice = LeaseNotice(queue=shard.queue, incarnation=run.incarnation, inbox=record.inbox, cancelled=(run.lease,))
     return [request, notice]
+
+
+def _terminate(shard: Shard, run: OpenRun, request: RunCancelRequested, moment: Moment) -> list[Fact]:
+    """End the run under its worker, which is told to drop the lease."""
+    record = shard.workforce.of(run).record
+    ending = Ending(outcome=AttemptOutcome.CANCELLED, at=moment.now)
+    notice = LeaseNotice(queue=shard.queue, incarnation=run.incarnation, inbox=record.inbox, ended=(run.lease,))
+    return [request, *endings.attempt_ended(shard, run, ending), notice]
 
 
 def _answer_closed(shard: Shard, request: RunCancelRequested) -> list[Fact]:

@@ -83,7 +83,7 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     run = shard.runs[key_of(fact)]
     assert fact.handout == run.lease_offset, f"hand-out {fact.handout} of {run.run_id} is not its last"
     lifecycle.advance_attempt(run.state, fact.outcome)
-    if fact.outcome in TAKEN_BACK:
+    if fact.outcome in TAKEN_BACK or run.terminated:
         shard.memory.note_past(_past_lease(run, fact))
     run.state = lifecycle.advance(run.state, Step.ATTEMPT_USED if fact.counted else Step.ATTEMPT_SPARED)
     run.attempt_outcome = fact.outcome
@@ -130,6 +130,7 @@ def _deferred(shard: Shard, fact: RunDeferred) -> None:
 
 def _cancel_requested(shard: Shard, fact: RunCancelRequested) -> None:
     run = shard.runs[key_of(fact)]
+    run.terminated = fact.terminate
     run.state = lifecycle.advance(run.state, Step.CANCEL_REQUESTED)
     run.cancel_requested = True
     shard.touch(run)

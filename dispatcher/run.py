@@ -53,6 +53,7 @@ class OpenRun:
     losses: int = 0  # started attempts lost with their worker, in a row
     started_at: datetime | None = None  # when the first attempt began
     cancel_requested: bool = False
+    terminated: bool = False  # its lease ends without its worker's word
     deferred: RunDeferReason | None = None  # the last reason told
     lease_offset: int = -1
     lease: str = ""  # the text that proves the right to it

@@ -44,7 +44,7 @@ def _keep(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tuple
     if recipe is None:
         return (skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB),)
     if overlap.blocks(state, plan):
-        return (overlap.blocked(state, context, due, plan, Cause.CATCH_UP),)
+        return overlap.blocked(state, context, due, plan, Cause.CATCH_UP)
     return (runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.CATCH_UP),)
 
 

@@ -174,7 +174,7 @@ def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fa
     recovery = context.shared.recovery
     reference_ms = context.horizon_ms if recovery is None else millis(recovery.to)
     if reference_ms - timeline.upcoming(state).at_ms <= plan.grace_ms:
-        return (_live(state, context, due, plan),)
+        return _live(state, context, due, plan)
     if recovery is None:
         return (_recovery(due, context),)
     return catch_up.decide(state, context, recovery, due, plan)
@@ -186,16 +186,16 @@ def _promised(state: ScheduleState, due: Due, plan: Plan) -> bool:
     return limited and state.counted_runs + state.waiting_count >= (plan.max_runs or 0)
 
 
-def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fact:
+def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts:
     version = due.phase.version
     recipe = runs.recipe_of(plan, state.tenant, context.shared)
     if recipe is None:
         detail = f"there is no job {plan.job_name}"
-        return skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB, detail=detail)
+        return (skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB, detail=detail),)
     if overlap.blocks(state, plan):
         return overlap.blocked(state, context, due, plan, Cause.SCHEDULE)
     due_ms = timeline.upcoming(state).at_ms
-    return runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE, due_ms)
+    return (runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE, due_ms),)
 
 
 def _recovery(due: Due, context: Context) -> Fact:

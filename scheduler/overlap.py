@@ -3,6 +3,13 @@
     allow_all    it has its run
     skip         skipped at once, or a little later: a run that overran by little makes the next one late, not lost
     buffer_one   it waits for the run to end; while one waits, others are skipped
+    buffer_all   it waits behind those that wait already; when there are `buffer` of them it is skipped
+    cancel_other     as buffer_one, and the run is asked to stop
+    terminate_other  as buffer_one, and the run is ended at once, without asking
+
+Under the last two it is the oldest run that has to go, and as many as make room. It waits for the outcome all the same:
+a worker that does not listen never has two runs at a time. Who comes to stand first in line asks; who stands behind
+others, as `catch_up: all` lets it, wants what waits before it to run and not to be cut short.
 
 "A little" is the schedule's grace, since what starts within its grace is late and not missed; and at most a quarter of
 the way to the next occurrence, or `skip` would turn into back-to-back runs on short intervals.
@@ -16,16 +23,29 @@ Manual runs neither block nor are blocked.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 from scheduler import keys, skipping
 from scheduler.context import Context
-from scheduler.instants import SECOND_MS, from_millis, from_seconds
+from scheduler.instants import SECOND_MS, from_millis, from_seconds, text
 from scheduler.plan import Plan
 from scheduler.state import ScheduleState
 from scheduler.timeline import Due
-from schemas.facts import Cause, DeferReason, Fact, OccurrenceDeferred, SkipReason
+from schemas import codec
+from schemas.facts import (
+    Cause,
+    DeferReason,
+    Fact,
+    OccurrenceDeferred,
+    RunCancelRequested,
+    RunCreated,
+    SkipReason,
+)
 
+ASKED_MAX = 64  # runs to stop for one occurrence: more only run on behind an `allow_all`, and end by themselves
+BY = "tidewheel"  # the author of what nobody asked for by name
+REPLACING = frozenset({"cancel_other", "terminate_other"})
 LATE_SHARE = 4  # the part of an interval, one fourth, that an occurrence may be late by because a run overran
 
 
@@ -46,11 +66,33 @@ def blocks(state: ScheduleState, plan: Plan) -> bool:
     return plan.exclusive and (state.active >= plan.overlap_limit or state.waiting_count > 0)
 
 
-def blocked(state: ScheduleState, context: Context, due: Due, plan: Plan, cause: Cause) -> Fact:
-    """What becomes of an occurrence that is in the way of a run: it waits, or it is skipped."""
+def blocked(state: ScheduleState, context: Context, due: Due, plan: Plan, cause: Cause) -> tuple[Fact, ...]:
+    """What becomes of an occurrence that a run is in the way of: it waits, or it is skipped. The decision is last."""
     room = _room(plan, due.nominal, cause)
     if state.waiting_count >= room.places or _is_hopeless(state, context, room):
-        return overlapped(state, context, due.nominal, due.phase.version)
+        return (overlapped(state, context, due.nominal, due.phase.version),)
+    asked = _asked(state, context, due, plan) if plan.overlap in REPLACING and not state.waiting_count else ()
+    return (*asked, _deferred(state, context, due, room, cause))
+
+
+def _asked(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tuple[Fact, ...]:
+    """The oldest runs are to make room; those whose outcome is known have made it."""
+    needed = min(state.active - plan.overlap_limit + 1, ASKED_MAX)
+    over = {held.run_id for held in state.held}
+    note = f"overlap {plan.overlap}: makes room for {text(from_seconds(due.nominal))}"
+    rows = islice(state.rows.scan(keys.RUN, keys.end_of(keys.RUN)), needed)
+    oldest = [codec.load(RunCreated, codec.parse(row)) for _, row in rows]
+    return tuple(
+        RunCancelRequested(
+            tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, requested_at=context.now, queue=run.job.queue,
+            shard=run.shard, by=BY, note=note, terminate=plan.overlap == "terminate_other",
+        )
+        for run in oldest
+        if run.run_id not in over
+    )  # fmt: skip
+
+
+def _deferred(state: ScheduleState, context: Context, due: Due, room: Room, cause: Cause) -> Fact:
     return OccurrenceDeferred(
         tenant=state.tenant,
         schedule=state.name,
@@ -84,9 +126,9 @@ def _room(plan: Plan, nominal: int, cause: Cause) -> Room:
     if plan.catch_up == "all":
         return Room(plan.catch_up_limit, nominal_ms + plan.window_ms)
     if cause is Cause.CATCH_UP:
-        return Room(1, nominal_ms + plan.window_ms)
-    if plan.overlap == "buffer_one":
-        return Room(1, None)
+        return Room(plan.buffer, nominal_ms + plan.window_ms)
+    if plan.overlap != "skip":
+        return Room(plan.buffer, None)
     return Room(1, plan.due_ms(nominal) + _late_ms(plan, nominal))
 
 

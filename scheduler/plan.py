@@ -75,6 +75,7 @@ class Plan:
     max_runs: int | None = None
     jitter_ms: int = 0
     key: str = ""
+    buffer: int = 1
 
     def due_ms(self, nominal: int) -> int:
         """When an occurrence is due: at its nominal instant, or by its jitter later, but before the next one."""
@@ -145,6 +146,7 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         max_runs=schedule.trigger.max_runs,
         jitter_ms=(schedule.trigger.jitter or timedelta()) // MILLISECOND,
         key=hash_key,
+        buffer=(schedule.overlap.buffer or 1) if schedule.overlap.policy == "buffer_all" else 1,
     )
 
 

@@ -46,6 +46,7 @@ __all__ = [
 
 M = TypeVar("M", bound="Model")
 
+BUFFER = 10  # occurrences that may wait under buffer_all, where a definition does not say how many
 NEVER_ON_MAX = 32  # error types and rules of a job
 UNKNOWN_FIELDS_MAX = 1_000  # that are told: for each the nearest known name is looked for
 
@@ -300,7 +301,17 @@ class Overlap(Model):
         BeforeValidator(lambda value: _KUBERNETES_OVERLAP.get(value, value) if isinstance(value, str) else value),
     ] = "skip"
     limit: int = Field(default=1, strict=True, ge=1, le=1000)
-    buffer: Later = None
+    buffer: Annotated[
+        int | None, Field(strict=True, ge=1, le=1000, description="of buffer_all: how many may wait; 10 if not given")
+    ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_buffer(cls, value: Any) -> Any:
+        """The default is said where it means something; other definitions stay as they were accepted."""
+        if isinstance(value, Mapping) and value.get("policy") == "buffer_all" and value.get("buffer") is None:
+            return {**value, "buffer": BUFFER}
+        return value
 
 
 Label = Annotated[str, Field(min_length=1, max_length=128)]
@@ -422,13 +433,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Trigger, "from_", _given, "leave it out"),
     (Exclude, "calendars", _given, "write their dates"),
     (CatchUp, "rate", _given, "leave it out"),
-    (
-        Overlap,
-        "policy",
-        lambda value: value not in {"skip", "buffer_one", "allow_all"},
-        "use skip, buffer_one or allow_all",
-    ),
-    (Overlap, "buffer", _given, "leave it out"),
     (Schedule, "after", _given, "leave it out"),
     (Schedule, "on_update", lambda value: value != "keep", "use keep"),
     (Schedule, "pause_on_failure", _given, "leave it out"),

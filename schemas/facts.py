@@ -413,7 +413,10 @@ class RunRetryScheduled(_OfSchedule):
 
 @frozen
 class RunCancelRequested(_OfSchedule):
-    """Someone asked for the run to end. Written behind `run.created` in the same partition of `runs`."""
+    """Someone asked for the run to end. Written behind `run.created` in the same partition of `runs`.
+
+    `terminate` asks nobody: the run is `cancelled` and its lease ends as soon as this is read.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.run.cancel_requested.v1"
     tenant: str
@@ -427,6 +430,7 @@ class RunCancelRequested(_OfSchedule):
     command_id: str = ""
     source: str = ""
     reply_to: int | None = None
+    terminate: bool = False
 
 
 @frozen

@@ -293,6 +293,11 @@ def run(number: int = 1, *, at: datetime = T0, job: JobSnapshot = job(), **given
     return replace(created, **given)
 
 
+def terminate(run_id: str = "nightly.1", *, at: datetime = T0) -> RunCancelRequested:
+    """What a schedule that replaces its runs writes behind one of them."""
+    return replace(cancel(run_id, reply_to=None, at=at), command_id="", terminate=True)
+
+
 def cancel(run_id: str = "nightly.1", *, reply_to: int | None = 5, at: datetime = T0) -> RunCancelRequested:
     return RunCancelRequested(
         tenant="acme", schedule="nightly", run_id=run_id, requested_at=at, queue=QUEUE, shard=0,

@@ -9,6 +9,7 @@ import pytest
 
 from schemas import topics
 from schemas.facts import (
+    AttemptDuplicate,
     AttemptFinished,
     AttemptOutcome,
     AttemptStarted,
@@ -19,7 +20,20 @@ from schemas.facts import (
     RunRetryScheduled,
 )
 from schemas.internal import CommandAnswered, FinishedLease, HandOut, LeaseNotice
-from tests.dispatcher.harness import Bench, WorkerSim, cancel, ended, failed, job, of, only, retry, run, succeeded
+from tests.dispatcher.harness import (
+    Bench,
+    WorkerSim,
+    cancel,
+    ended,
+    failed,
+    job,
+    of,
+    only,
+    retry,
+    run,
+    succeeded,
+    terminate,
+)
 
 
 def answer(facts: Sequence[Fact]) -> tuple[int, dict[str, Any]]:
@@ -142,6 +156,42 @@ def test_asking_twice_is_answered_twice_and_done_once():
     facts = bench.give(cancel())
     assert answer(facts)[1]["state"] == "cancel_requested"
     assert len(bench.all(RunCancelRequested)) == 1
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_a_run_that_is_terminated_is_over_at_once_and_its_worker_is_told_to_drop_it(asked_before):
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1)), HandOut)
+    worker.report(slots=0, started=[hand_out], held=[hand_out])
+    if asked_before:
+        bench.give(cancel())
+    facts = bench.give(terminate())
+    assert only(facts, AttemptFinished).outcome is AttemptOutcome.CANCELLED
+    assert only(facts, RunFinished).outcome is Outcome.CANCELLED
+    assert (only(facts, LeaseNotice).ended, only(facts, LeaseNotice).cancelled) == ((hand_out.lease,), ())
+    assert of(facts, CommandAnswered) == []
+    assert only(worker.report(slots=0, held=[hand_out]), LeaseNotice).ended == (hand_out.lease,)
+
+
+def test_what_a_terminated_run_comes_to_after_all_is_told_and_changes_nothing():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1)), HandOut)
+    worker.report(slots=0, started=[hand_out], held=[hand_out])
+    bench.give(terminate())
+    facts = worker.report(slots=1, finished=[succeeded(hand_out)])
+    assert only(facts, AttemptDuplicate).reported == "succeeded"
+    assert of(facts, RunFinished) == []
+
+
+def test_a_run_that_waits_is_terminated_as_it_is_cancelled_and_one_that_is_over_stays_as_it_is():
+    bench = Bench()
+    bench.give(run(1))
+    assert [type(fact) for fact in bench.give(terminate())] == [RunFinished]
+    assert bench.give(terminate()) == []
 
 
 def test_b_o13_what_was_confirmed_as_cancelled_before_it_started_is_never_sent():

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from schemas.facts import Cause, OccurrenceDeferred, OccurrenceSkipped, RunCreated
+from schemas import topics
+from schemas.facts import Cause, OccurrenceDeferred, OccurrenceSkipped, RunCancelRequested, RunCreated
 from schemas.scheduling import OutcomeHeld, RunSettled
 from tests.scheduler.harness import Shell, at, definition
 
@@ -193,6 +194,193 @@ def test_what_waits_for_a_job_that_is_gone_by_then_is_skipped():
     shell.finish("s.20240101T100100Z")
     shell.settle()
     assert shell.skipped() == ["10:02 no_job"]
+
+
+# --- buffer_all ---------------------------------------------------------------------------------------------------
+
+
+def buffering(buffer: int, **more: Any) -> Shell:
+    """Every minute; run 10:01 is active at 10:01:30."""
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put(body=definition(overlap={"policy": "buffer_all", "buffer": buffer}, **more))
+    shell.until("2024-01-01T10:01:30")
+    return shell
+
+
+def test_buffer_all_lets_as_many_wait_as_its_buffer_holds_and_runs_them_in_order():
+    shell = buffering(3)
+    shell.until("2024-01-01T10:06:30")
+    assert shell.deferred() == ["10:02 open", "10:03 open", "10:04 open"]
+    assert shell.skipped() == ["10:05 overlap", "10:06 overlap"]
+    assert {fact.blocked_by for fact in shell.all(OccurrenceSkipped)} == {"s.20240101T100100Z"}
+    for _ in range(3):
+        shell.finish(shell.last_run())
+        shell.settle()
+    assert shell.created() == ["10:01", "10:02@10:06:30", "10:03@10:06:30", "10:04@10:06:30"]
+    shell.until("2024-01-01T10:07:00")
+    assert shell.deferred()[3:] == ["10:07 open"]  # behind 10:04, which runs
+
+
+def test_ten_may_wait_where_a_definition_does_not_say_how_many():
+    shell = minutely("buffer_all")
+    shell.until("2024-01-01T10:12:30")
+    assert len(shell.deferred()) == 10
+    assert shell.skipped() == ["10:12 overlap"]
+
+
+def test_what_is_buffered_survives_a_restart_in_its_order_and_stands_in_rows_of_its_own():
+    shell = buffering(1000)
+    shell.until("2024-01-01T10:11:30")
+    size = len(shell.rows[b"s/acme/s"].data[b"s"])
+    shell.until("2024-01-01T13:11:30")
+    assert shell.schedule().waiting_count == 190
+    assert len(shell.rows[b"s/acme/s"].data[b"s"]) < size + 2000  # the latest pieces of the ledger, not 180 more
+    shell.reload()
+    for _ in range(2):
+        shell.finish(shell.last_run())
+        shell.settle()
+    assert shell.created() == ["10:01", "10:02@13:11:30", "10:03@13:11:30"]
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("SchedulePause", "paused"), ("ScheduleDelete", "ended")])
+def test_all_that_is_buffered_is_skipped_when_its_schedule_is_paused_or_deleted(kind, reason):
+    shell = buffering(5)
+    shell.until("2024-01-01T10:03:30")
+    shell.send(kind)
+    shell.settle()
+    assert shell.skipped() == [f"10:02 {reason}", f"10:03 {reason}"]
+
+
+def test_a_schedule_that_is_made_anew_waits_for_the_run_of_the_one_before():
+    shell = buffering(5)
+    shell.until("2024-01-01T10:02:30")
+    shell.send("ScheduleDelete")
+    shell.put(body=definition(overlap={"policy": "buffer_all", "buffer": 5}))
+    shell.until("2024-01-01T10:03:30")
+    assert shell.skipped() == ["10:02 ended"]
+    assert shell.deferred() == ["10:02 open", "10:03 open"]
+    shell.finish("s.20240101T100100Z")
+    shell.settle()
+    assert shell.created() == ["10:01", "10:03@10:03:30"]
+
+
+def test_what_is_caught_up_takes_its_place_behind_what_was_buffered_before_the_outage():
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put(body=definition("1-4 10 * * *", overlap={"policy": "buffer_all", "buffer": 2}))
+    shell.until("2024-01-01T10:02:30")
+    shell.sleep_until("2024-01-01T10:30:30")
+    shell.settle()
+    assert shell.skipped() == ["10:03 catch_up"]
+    assert shell.deferred() == ["10:02 open", "10:04 10:04"]
+    assert [fact.cause for fact in shell.all(OccurrenceDeferred)] == [Cause.SCHEDULE, Cause.CATCH_UP]
+    for _ in range(2):
+        shell.finish(shell.last_run())
+        shell.settle()
+    assert shell.created() == ["10:01", "10:02@10:30:30", "10:04@10:30:30"]
+
+
+# --- cancel_other and terminate_other -----------------------------------------------------------------------------
+
+
+def asked(shell: Shell) -> list[str]:
+    """Who was asked to stop, and how."""
+    found = shell.all(RunCancelRequested)
+    return [fact.run_id.rpartition("T")[2][:4] + (" terminate" if fact.terminate else "") for fact in found]
+
+
+def test_cancel_other_asks_the_run_to_stop_and_waits_for_its_outcome():
+    shell = minutely("cancel_other")
+    shell.until("2024-01-01T10:02:30")
+    assert asked(shell) == ["1001"]
+    assert shell.deferred() == ["10:02 open"]
+    request = shell.all(RunCancelRequested)[0]
+    assert (request.by, request.note) == ("tidewheel", "overlap cancel_other: makes room for 2024-01-01T10:02:00Z")
+    assert request in shell.to(topics.RUNS)  # behind the run, for its dispatcher
+    shell.finish("s.20240101T100100Z", "cancelled")
+    shell.settle()
+    assert shell.created() == ["10:01", "10:02@10:02:30"]
+
+
+def test_terminate_other_ends_the_run_without_asking_and_waits_for_its_outcome():
+    shell = minutely("terminate_other")
+    shell.until("2024-01-01T10:02:00")
+    assert asked(shell) == ["1001 terminate"]
+    assert shell.deferred() == ["10:02 open"]
+    shell.finish("s.20240101T100100Z", "cancelled")
+    shell.settle()
+    assert shell.created() == ["10:01", "10:02"]
+
+
+@pytest.mark.parametrize("policy", ["cancel_other", "terminate_other"])
+def test_while_one_waits_for_a_run_that_does_not_stop_others_are_skipped_and_nobody_is_asked_again(policy):
+    shell = minutely(policy)
+    shell.until("2024-01-01T10:04:30")
+    shell.reload()
+    assert len(asked(shell)) == 1
+    assert shell.skipped() == ["10:03 overlap", "10:04 overlap"]
+
+
+def test_the_one_that_took_the_place_makes_room_in_its_turn():
+    shell = minutely("cancel_other")
+    shell.until("2024-01-01T10:02:30")
+    shell.finish("s.20240101T100100Z", "cancelled")
+    shell.until("2024-01-01T10:03:30")
+    assert asked(shell) == ["1001", "1002"]
+    assert shell.deferred() == ["10:02 open", "10:03 open"]
+
+
+def test_the_oldest_makes_room_and_runs_by_hand_are_left_alone():
+    shell = minutely("cancel_other", limit=2)
+    shell.send("ScheduleTrigger")
+    shell.until("2024-01-01T10:03:30")
+    assert shell.created() == ["10:01", "manual", "10:02"]
+    assert asked(shell) == ["1001"]
+
+
+def test_as_many_make_room_as_a_smaller_limit_asks_for():
+    shell = minutely("allow_all")
+    shell.until("2024-01-01T10:03:30")
+    shell.put(body=definition(overlap={"policy": "cancel_other"}))
+    shell.until("2024-01-01T10:04:30")
+    assert asked(shell) == ["1001", "1002", "1003"]
+
+
+def test_for_one_occurrence_no_more_than_sixty_four_are_asked():
+    shell = minutely("allow_all")
+    shell.until("2024-01-01T11:30:30")
+    shell.put(body=definition(overlap={"policy": "cancel_other"}))
+    shell.until("2024-01-01T11:31:30")
+    assert len(asked(shell)) == 64
+
+
+def test_a_run_that_has_ended_by_then_is_not_asked():
+    shell = minutely("cancel_other")
+    shell.sleep_until("2024-01-01T10:02:30")
+    shell.finish("s.20240101T100100Z", published="2024-01-01T10:02:20")
+    shell.settle()
+    assert asked(shell) == []
+    assert shell.created() == ["10:01", "10:02@10:02:30"]
+
+
+def test_what_is_caught_up_makes_room_for_itself_too():
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put(body=definition("1,2 10 * * *", overlap={"policy": "cancel_other"}))
+    shell.until("2024-01-01T10:01:30")
+    shell.sleep_until("2024-01-01T10:30:30")
+    shell.settle()
+    assert asked(shell) == ["1001"]
+    assert shell.deferred() == ["10:02 10:02"]
+
+
+def test_with_catch_up_all_nothing_that_waited_its_turn_is_cut_short_by_those_behind_it():
+    shell = minutely("cancel_other", catch_up=ALL)
+    shell.until("2024-01-01T10:03:30")
+    assert asked(shell) == ["1001"]
+    assert shell.deferred() == ["10:02 10:07", "10:03 10:08"]
+    shell.finish("s.20240101T100100Z", "cancelled")
+    shell.until("2024-01-01T10:04:30")
+    assert asked(shell) == ["1001"]
+    assert shell.created() == ["10:01", "10:02@10:03:30"]
 
 
 # --- with catch_up: all -------------------------------------------------------------------------------------------

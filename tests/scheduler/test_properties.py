@@ -21,6 +21,7 @@ from schemas.facts import (
     Cause,
     OccurrenceDeferred,
     OccurrenceSkipped,
+    RunCancelRequested,
     RunCreated,
     ScheduleAccepted,
     ScheduleDeleted,
@@ -52,8 +53,13 @@ TRIGGERS: dict[str, tuple[dict[str, Any], Callable[[int], bool]]] = {
     ),
     "every 7 seconds": ({"every": "PT7S", "anchor": "2024-01-01T00:00:03Z"}, lambda s: s >= 3 and (s - 3) % 7 == 0),
 }
-OVERLAPS = [{"policy": "skip"}, {"policy": "skip", "limit": 2}, {"policy": "buffer_one"}, {"policy": "allow_all"}]
+OVERLAPS = [
+    {"policy": "skip"}, {"policy": "skip", "limit": 2}, {"policy": "buffer_one"}, {"policy": "allow_all"},
+    {"policy": "buffer_all", "buffer": 3}, {"policy": "buffer_all"}, {"policy": "cancel_other"},
+    {"policy": "cancel_other", "limit": 2}, {"policy": "terminate_other"},
+]  # fmt: skip
 CATCH_UPS = [{"policy": "skip"}, {"policy": "latest"}, {"policy": "all", "limit": 5, "window": "PT20S"}]
+STOPS_WITHIN = timedelta(milliseconds=2500)  # of the occurrence, which may come later by its jitter and by one batch
 LASTING_MS = [500, 900, 1300, 2600, 5100, 11_000]
 
 
@@ -136,6 +142,7 @@ class Life:
     begun: int = 0
     freed: datetime = START
     waited: set[datetime] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
 
     def through(self, cut_ms: list[int], steps: int | None = None) -> Life:
         """Live to the end, in batches of these lengths, each answering at most so many wakeups."""
@@ -194,10 +201,21 @@ class Life:
                 self.freed = fact.appended_at
             elif isinstance(fact, OccurrenceDeferred):
                 self.waited.add(fact.nominal_time)
+                self.stop(fact.nominal_time)
+            elif isinstance(fact, RunCancelRequested):
+                self.asked.add(fact.run_id)
             elif isinstance(fact, RunCreated):
                 self.begun += 1
                 self.to_come.append((self.end_of(fact), self.begun, fact))
         self.seen = len(self.shell.facts)
+
+    def stop(self, nominal: datetime) -> None:
+        """Those that were asked for an occurrence's sake end soon after it, unless they end sooner by themselves."""
+        soon = max(nominal + STOPS_WITHIN, self.shell.now + timedelta(milliseconds=1))
+        for index, (ends_at, number, run) in enumerate(self.to_come):
+            if run.run_id in self.asked and ends_at > soon:
+                self.to_come[index] = (soon, number, run)
+        self.asked.clear()
 
     def end_of(self, run: RunCreated) -> datetime:
         if run.nominal_time is None or run.cause is Cause.CATCH_UP:

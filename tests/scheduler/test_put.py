@@ -165,7 +165,7 @@ def test_a_wrong_zone_names_the_nearest_one():
     [
         ({"grace": "-PT1M"}, "/grace", "duration"),
         ({"catch_up": {"limit": 0}}, "/catch_up/limit", "range"),
-        ({"overlap": {"policy": "buffer_all"}}, "/overlap/policy", "not_supported"),
+        ({"overlap": {"policy": "buffer_all", "buffer": 1001}}, "/overlap/buffer", "range"),
         ({"after": [{"schedule": "x"}]}, "/after", "not_supported"),
         ({"note": "x" * 5000}, "/note", "too_long"),
     ],

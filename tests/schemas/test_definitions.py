@@ -220,11 +220,21 @@ def test_numbers_and_truths_are_not_guessed_from_other_things():
     }
 
 
+def test_a_buffer_has_a_default_where_it_means_something_and_other_definitions_stay_as_they_were():
+    def overlap(**given: Any) -> Any:
+        body = {"trigger": {"cron": "0 2 * * *"}, "overlap": given, "job": JOB}
+        return definitions.normal_form(definitions.read_schedule(body, strict=True)[0])["overlap"]
+
+    assert overlap(policy="buffer_all") == {"policy": "buffer_all", "limit": 1, "buffer": 10}
+    assert overlap(policy="buffer_all", buffer=1000) == {"policy": "buffer_all", "limit": 1, "buffer": 1000}
+    assert overlap(policy="Replace") == {"policy": "terminate_other", "limit": 1}
+    assert overlap(policy="skip", buffer=10) == {"policy": "skip", "limit": 1, "buffer": 10}
+
+
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
         "trigger": {"cron": "0 2 * * *", "from": "finish", "exclude": {"calendars": ["uk"]}},
         "after": [{"schedule": "import"}],
-        "overlap": {"policy": "buffer_all"},
         "job": {"target": {"type": "http", "url": "https://x", "method": "POST"}, "concurrency": {"key": "db"}},
     }
     refused = faults(definition)
@@ -232,7 +242,6 @@ def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
         "/trigger/from",
         "/trigger/exclude/calendars",
         "/after",
-        "/overlap/policy",
         "/job/target",
         "/job/concurrency",
     }

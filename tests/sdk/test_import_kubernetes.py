@@ -182,7 +182,9 @@ def test_of_what_was_missed_the_latest_runs_if_the_starting_deadline_allows_it(s
     assert {key: document[key] for key in ("grace", "catch_up") if key in document} == expected
 
 
-@pytest.mark.parametrize(("theirs", "ours"), [("Allow", "allow_all"), ("Forbid", "skip"), ("Replace", "buffer_one")])
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("Allow", "allow_all"), ("Forbid", "skip"), ("Replace", "terminate_other")]
+)
 def test_concurrency_is_overlap(theirs, ours):
     document, _ = of(f'schedule: "@daily"\n  concurrencyPolicy: {theirs}\n  startingDeadlineSeconds: 30')
     assert document["overlap"] == {"policy": ours}

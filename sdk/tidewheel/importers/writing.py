@@ -201,21 +201,14 @@ def _deeper(value: Any, limit: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Later:
-    """A field that the server refuses, what is written instead (None: nothing), and what is said."""
+    """A field that the server refuses, and what is said when it is left out."""
 
     path: tuple[str, str]
     text: str
     values: frozenset[str] | None = None  # None: any
-    instead: str | None = None
 
 
 LATER = (
-    Later(
-        path=("overlap", "policy"),
-        values=frozenset({"cancel_other", "terminate_other"}),
-        instead="buffer_one",
-        text="a run cannot replace the one before it in this version: it waits for that one to end (buffer_one)",
-    ),
     Later(
         path=("trigger", "exclude"),
         text="this version takes no days of calendars out: {value}: write them as trigger.exclude.dates",
@@ -229,7 +222,7 @@ LATER = (
 
 
 def _within_this_version(document: dict[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Replaces what the server would refuse, and says so."""
+    """Leaves out what the server would refuse, and says so."""
     for later in LATER:
         above, name = later.path
         part = document.get(above)
@@ -237,9 +230,6 @@ def _within_this_version(document: dict[str, Any], origins: Mapping[str, str]) -
         if value is None or (later.values is not None and value not in later.values):
             continue
         assert isinstance(part, dict)
-        if later.instead is None:
-            del part[name]
-        else:
-            part[name] = later.instead
+        del part[name]
         shown = value if isinstance(value, (str, int)) else json.dumps(value)
         yield origins.get(f"{above}.{name}", ""), later.text.format(value=shown)
