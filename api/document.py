@@ -39,6 +39,7 @@ _PROBLEM = {
 NOTE_CHARACTERS_MAX = 4096  # of a command
 NOTE = {"type": "string", "maxLength": NOTE_CHARACTERS_MAX, "description": "why, for those who read its story"}
 BY = {"type": "string", "maxLength": 256, "description": "who, for those who read its story"}
+INSTANT = {"type": "string", "format": "date-time"}
 PROBLEM: dict[int | str, dict[str, Any]] = {
     "default": {"description": "A problem", "content": {"application/problem+json": {"schema": _PROBLEM}}}
 }

@@ -14,7 +14,6 @@ _TENANT = "/v1/tenants/{tenant}"
 _SCHEDULE = _TENANT + "/schedules/{name}"
 
 LATER: tuple[tuple[str, str, str], ...] = (
-    ("POST", f"{_SCHEDULE}:skip", "skipping one occurrence"),
     ("POST", f"{_SCHEDULE}/backfills", "backfills"),
     ("GET", f"{_SCHEDULE}/backfills", "backfills"),
     ("GET", f"{_SCHEDULE}/backfills/{{id}}", "backfills"),

@@ -1,4 +1,4 @@
-"""Schedules: put, get, list, delete; pause, resume, trigger; what their versions were."""
+"""Schedules: put, get, list, delete; pause, resume, trigger, skip; what their versions were."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from api import requests, views, writes
-from api.document import BY, NOTE, NOTE_CHARACTERS_MAX, accepts, takes
+from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, accepts, takes
 from api.explain import forecast_of
 from api.problems import Problem, not_found
 from api.reading import json_response, read_labels
@@ -62,6 +62,11 @@ class ScheduleRoutes:
         what = "Its occurrences have runs again"
         add(f"{one}:resume", self.resume, methods=["POST"], summary=what, openapi_extra=with_backfill)
         add(f"{one}:trigger", self.trigger, methods=["POST"], summary="One run now", openapi_extra=for_one_run)
+        what, one_of_them = (
+            "One occurrence to come has no run",
+            accepts("nominal_time", nominal_time=INSTANT, note=NOTE, by=BY),
+        )
+        add(f"{one}:skip", self.skip, methods=["POST"], summary=what, openapi_extra=one_of_them)
         add(f"{one}/versions", self.versions, methods=["GET"], summary="Its versions, newest first")
         add(one, self.put, methods=["PUT"], summary="Create or replace", openapi_extra=takes(definitions.Schedule))
         add(one, self.get, methods=["GET"], summary="One schedule as it stands")
@@ -145,6 +150,9 @@ class ScheduleRoutes:
 
     async def trigger(self, request: Request, tenant: str, name: str) -> Response:
         return await self._with_body(request, "trigger", tenant, name, ("payload", "overlap", "note", "by"))
+
+    async def skip(self, request: Request, tenant: str, name: str) -> Response:
+        return await self._with_body(request, "skip_occurrence", tenant, name, ("nominal_time", "note", "by"))
 
     async def pause_many(self, request: Request, tenant: str) -> Response:
         return await self._each(request, "pause", tenant)

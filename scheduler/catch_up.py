@@ -39,6 +39,8 @@ def decide(state: ScheduleState, context: Context, recovery: Recovery, due: Due,
 
 
 def _keep(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tuple[Fact, ...]:
+    if state.skips and (asked := skipping.requested(state, context, due)):
+        return asked
     version = due.phase.version
     recipe = runs.recipe_of(plan, state.tenant, context.shared)
     if recipe is None:

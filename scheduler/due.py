@@ -187,6 +187,8 @@ def _promised(state: ScheduleState, due: Due, plan: Plan) -> bool:
 
 
 def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts:
+    if state.skips and (asked := skipping.requested(state, context, due)):
+        return asked
     version = due.phase.version
     recipe = runs.recipe_of(plan, state.tenant, context.shared)
     if recipe is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scheduler import delays, keys, ledger, memory, plan, sweeps, versions
 from scheduler.instants import SECOND_MS, millis, seconds
@@ -52,7 +52,11 @@ from schemas.scheduling import (
     OutcomeHeld,
     RunSettled,
     RunsSwept,
+    SkipRequested,
 )
+
+if TYPE_CHECKING:
+    from runtime.machine import Rows
 
 
 def evolve(state: ScheduleState, fact: Fact) -> ScheduleState:
@@ -97,6 +101,9 @@ def _deleted(state: ScheduleState, fact: ScheduleDeleted) -> ScheduleState:
             requested_ms=millis(fact.accepted_at), by=fact.by, command_id=fact.command_id, source=fact.source
         )
         state = changed(state, cancelling=cancelling)
+    state = updated(
+        state, skips=state.skips - _unskipped(state.rows, keys.number(keys.SKIP, seconds(fact.effective_at) + 1))
+    )
     state = updated(state, ended=versions.end(state, millis(fact.effective_at)))
     return _with_phase(state, Phase(from_ms=millis(fact.effective_at), version=state.version, deleted=True))
 
@@ -119,8 +126,18 @@ def _decided(new: Any, until: int) -> ScheduleState:
     while len(phases) > 1 and phases[1].from_ <= until and not _ends(phases[0], new.waiting):
         phases = phases[1:]
     may_have_old = phases is not new.phases or len(new.plans) > 1 or phases[0].deleted
+    if new.skips:
+        new.skips -= _unskipped(new.rows, keys.SKIP, keys.number(keys.SKIP, until + 1))
     new.decided_until, new.phases, new.due = until, phases, None
     return _without_old_versions(finished(new)) if may_have_old else finished(new)
+
+
+def _unskipped(rows: Rows, start: bytes, end: bytes = keys.end_of(keys.SKIP)) -> int:
+    """Wishes to skip that are over, or whose schedule is deleted before them: how many there were."""
+    gone = [row for row, _ in rows.scan(start, end)]
+    for row in gone:
+        rows.delete(row)
+    return len(gone)
 
 
 def _ends(phase: Phase, waiting: Waiting | None) -> bool:
@@ -211,6 +228,11 @@ def _next_waiting(new: Any, nominal: int, **fate: str) -> ScheduleState:
     new.waiting_count -= 1
     new.segments = ledger.resolve(new.segments, rows, nominal, **fate)
     return _decided(new, new.decided_until)
+
+
+def _skip_requested(state: ScheduleState, fact: SkipRequested) -> ScheduleState:
+    state.rows.put(keys.number(keys.SKIP, seconds(fact.nominal_time)), codec.dump(fact))
+    return updated(state, skips=state.skips + 1)
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------
@@ -312,6 +334,7 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     RunCreated: _created,
     OccurrenceSkipped: _skipped,
     OccurrenceDeferred: _deferred,
+    SkipRequested: _skip_requested,
     OutcomeHeld: _held,
     RunSettled: _settled,
     RunsSwept: _swept,

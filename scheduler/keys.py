@@ -13,6 +13,7 @@ ADOPTED = b"p/"  # + role-partition (PARTITION) the last transaction of that own
 LEDGER = b"l/"  # + first nominal              older segments of the ledger
 RUN = b"r/"  # + run id                        a run without an outcome, whole
 VERSION = b"v/"  # + version                   a definition that still decides occurrences
+SKIP = b"k/"  # + nominal                      an occurrence that is to have no run
 WAITING = b"w/"  # + nominal                   an occurrence that waits behind the first one
 
 SCHEDULES, JOBS = "s", "j"

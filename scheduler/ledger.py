@@ -70,6 +70,17 @@ def look_up(state: ScheduleState, nominal: int) -> Segment | None:
     return next((s for s in (*older, *state.segments) if s.from_ <= nominal <= s.to), None)
 
 
+def names(state: ScheduleState, segment: Segment, nominal: int) -> bool:
+    """Whether an instant within a stretch of the ledger is one of its occurrences, and not one between two of them.
+
+    Of a version that decides nothing any more the trigger is not at hand: what cannot be told is believed.
+    """
+    if nominal in {segment.from_, segment.to}:
+        return True
+    plan = state.plans.get(segment.version)
+    return segment.count > 1 and (plan is None or plan.trigger.next_after(nominal - 1) == nominal)
+
+
 def forget_at(state: ScheduleState, kept_seconds: int) -> int | None:
     """When the next step of forgetting is due: what stands in the state is small and goes when something else does."""
     if state.spilled_to is not None:

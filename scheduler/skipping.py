@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
 
-from scheduler import occurrences
+from scheduler import keys, occurrences
 from scheduler.context import Context
 from scheduler.instants import DAY_SECONDS, from_seconds
 from scheduler.plan import Plan
 from scheduler.state import Phase, ScheduleState
 from scheduler.timeline import Due
+from schemas import codec
 from schemas.facts import NominalRange, OccurrenceSkipped, SkipReason
+from schemas.scheduling import SkipRequested
 
 RANGE_SECONDS_MAX = DAY_SECONDS  # contract: up to a day a record
 DROPPED_MAX = 60  # readings of one gap that are named one by one: a gap of an hour, each minute
@@ -41,6 +43,21 @@ def one(
         blocked_by=blocked_by,
         detail=detail,
     )
+
+
+def request(state: ScheduleState, nominal: int) -> SkipRequested | None:
+    """Who wants this occurrence to have no run, if somebody does."""
+    row = state.rows.get(keys.number(keys.SKIP, nominal)) if state.skips else None
+    return None if row is None else codec.load(SkipRequested, codec.parse(row))
+
+
+def requested(state: ScheduleState, context: Context, due: Due) -> tuple[OccurrenceSkipped, ...]:
+    """An occurrence that would have its run now, and for which somebody asked that it has none."""
+    wish = request(state, due.nominal)
+    if wish is None:
+        return ()
+    detail = ": ".join(filter(None, (f"by {wish.by}" if wish.by else "", wish.note)))[:DETAIL_CHARACTERS_MAX]
+    return (one(state, context, due.nominal, due.phase.version, SkipReason.REQUESTED, detail=detail),)
 
 
 def stretch(

@@ -22,6 +22,7 @@ from schemas import codec
 from schemas.facts import Cause, Outcome
 from schemas.frozen import compiled, frozen, twin
 
+SKIPS_MAX = 100  # occurrences to come that are to have no run: for more there are pauses and exclusions
 PHASES_MAX = 64  # changes of one schedule between two decisions; more than that is a publisher gone wild
 
 S = TypeVar("S")
@@ -155,6 +156,7 @@ class ScheduleState:
     held: tuple[Held, ...] = ()
     waiting: Waiting | None = None
     waiting_count: int = 0
+    skips: int = 0  # asked for, in rows
     inquiry: Sweep = NO_SWEEP
     cancelling: Cancelling | None = None
     delays: Delays = NO_DELAYS

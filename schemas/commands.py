@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from schemas import identity, limits, refusals
 from schemas.codec import Envelope
-from schemas.definitions import Model, Name, Text, Whole
+from schemas.definitions import Instant, Model, Name, Text, Whole
 from schemas.facts import Position
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
@@ -71,6 +71,12 @@ class ScheduleTrigger(Request):
     overlap: Literal["allow_all", "skip"] = "allow_all"
 
 
+class ScheduleSkipOccurrence(Request):
+    """One occurrence that is not due yet has no run; the schedule goes on behind it."""
+
+    nominal_time: Instant
+
+
 class JobPut(Request):
     """Create or replace a registered job."""
 
@@ -93,6 +99,7 @@ COMMANDS: Mapping[str, type[Request]] = {
     "tidewheel.schedule.resume.v1": ScheduleResume,
     "tidewheel.schedule.delete.v1": ScheduleDelete,
     "tidewheel.schedule.trigger.v1": ScheduleTrigger,
+    "tidewheel.schedule.skip_occurrence.v1": ScheduleSkipOccurrence,
     "tidewheel.job.put.v1": JobPut,
     "tidewheel.job.delete.v1": JobDelete,
     "tidewheel.run.cancel.v1": RunCancel,
@@ -102,7 +109,7 @@ COMMANDS: Mapping[str, type[Request]] = {
 LATER: frozenset[str] = frozenset(
     f"tidewheel.{name}.v1"
     for name in (
-        "schedule.skip_occurrence", "calendar.put", "calendar.delete", "queue.put", "queue.delete", "tenant.put",
+        "calendar.put", "calendar.delete", "queue.put", "queue.delete", "tenant.put",
         "tenant.delete", "backfill.start", "backfill.pause", "backfill.resume", "backfill.cancel", "run.rerun",
         "run.redrive",
     )

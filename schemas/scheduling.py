@@ -61,6 +61,19 @@ class RunSettled(_OfSchedule):
 
 
 @frozen
+class SkipRequested(_OfSchedule):
+    """Someone wants the occurrence of `nominal_time` to have no run. It is skipped when it is due."""
+
+    TYPE: ClassVar[str] = "tidewheel.occurrence.skip_requested.v1"
+    tenant: str
+    schedule: str
+    nominal_time: datetime
+    requested_at: datetime
+    by: str = ""
+    note: str = ""
+
+
+@frozen
 class RunsSwept(_OfSchedule):
     """One page of a walk over the open runs, for `purpose` inquire or cancel, came as far as `up_to`.
 
@@ -192,6 +205,7 @@ SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
     MarkMoved,
     OutcomeHeld,
     RunSettled,
+    SkipRequested,
     RunsSwept,
     CommandRemembered,
     CommandDelayed,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler import bounds, delays, keys, memory, partition
-from scheduler.commands import cancel, delete, jobs, pause, put, trigger
+from scheduler.commands import cancel, delete, jobs, pause, put, skip, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import from_millis
@@ -34,6 +34,7 @@ HANDLERS: Mapping[type[Request], Handler] = {
     commands.ScheduleResume: pause.resume,
     commands.ScheduleDelete: delete.decide,
     commands.ScheduleTrigger: trigger.decide,
+    commands.ScheduleSkipOccurrence: skip.decide,
     commands.RunCancel: cancel.decide,
     commands.JobPut: jobs.put,
     commands.JobDelete: jobs.delete,

@@ -11,7 +11,7 @@ from scheduler import ledger, memory, sweeps
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import seconds
-from scheduler.state import ScheduleState, Segment
+from scheduler.state import ScheduleState
 from schemas.commands import Command, RunCancel
 from schemas.facts import RunCancelRequested
 
@@ -54,18 +54,7 @@ def _was(state: ScheduleState, run_id: str, context: Context) -> bool:
     segment = ledger.look_up(state, nominal)
     if segment is None:
         return nominal < seconds(context.now) - context.history_seconds
-    return segment.decision == ledger.CREATED and _is_due(state, segment, nominal)
-
-
-def _is_due(state: ScheduleState, segment: Segment, nominal: int) -> bool:
-    """Whether an instant within a stretch of the ledger is one of its occurrences, and not one between two of them.
-
-    Of a version that decides nothing any more the trigger is not at hand: what cannot be told is believed.
-    """
-    if nominal in {segment.from_, segment.to}:
-        return True
-    plan = state.plans.get(segment.version)
-    return segment.count > 1 and (plan is None or plan.trigger.next_after(nominal - 1) == nominal)
+    return segment.decision == ledger.CREATED and ledger.names(state, segment, nominal)
 
 
 def _nominal(last: str) -> int | None:

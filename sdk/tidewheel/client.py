@@ -146,6 +146,13 @@ class Client:
         body = {key: value for key, value in (("payload", payload), ("overlap", overlap)) if value is not None}
         return self._write("POST", f"{self._path('schedules', name, tenant)}:trigger", body, None, idempotency_key)
 
+    def skip_occurrence(
+        self, name: str, nominal_time: datetime, *, tenant: str | None = None, note: str = ""
+    ) -> Written:
+        """One occurrence to come has no run. What is due already is refused with what became of it."""
+        body = {"nominal_time": instant(nominal_time), **({"note": note} if note else {})}
+        return self._write("POST", f"{self._path('schedules', name, tenant)}:skip", body)
+
     def delete_schedule(self, name: str, *, tenant: str | None = None, cancel_runs: bool = False) -> Written:
         """End a schedule. Its runs finish, unless they are to be cancelled."""
         path = self._path("schedules", name, tenant)

@@ -164,6 +164,8 @@ async def test_the_outcome_of_a_command_can_be_asked_for_later(house):
         (f"{ONE}:resume", None, "schedule.resume", {}),
         (f"{ONE}:trigger", {"payload": {"day": "x"}, "overlap": "skip"}, "schedule.trigger",
          {"payload": {"day": "x"}, "overlap": "skip"}),
+        (f"{ONE}:skip", {"nominal_time": "2026-03-01T02:00:00Z", "note": "holiday", "by": "ada"},
+         "schedule.skip_occurrence", {"nominal_time": "2026-03-01T02:00:00Z", "note": "holiday", "by": "ada"}),
         ("/v1/tenants/acme/runs/report.20260301T000100Z:cancel", {"note": "enough"}, "run.cancel",
          {"run_id": "report.20260301T000100Z", "note": "enough"}),
     ],

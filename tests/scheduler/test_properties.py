@@ -105,7 +105,10 @@ def changes() -> st.SearchStrategy[Change]:
     at_ms = st.integers(0, END_SECONDS * 1000)
     put = st.builds(lambda ms, body: Change(ms, "SchedulePut", {"definition": body}), at_ms, bodies())
     others = st.sampled_from(["SchedulePause", "ScheduleResume", "ScheduleDelete", "ScheduleTrigger"])
-    return st.one_of(put, st.builds(lambda ms, kind: Change(ms, kind, {}), at_ms, others))
+    skip = st.builds(
+        lambda ms, ahead: Change(ms, "ScheduleSkipOccurrence", _skip(ms, ahead)), at_ms, st.integers(-1, 8)
+    )
+    return st.one_of(put, skip, st.builds(lambda ms, kind: Change(ms, kind, {}), at_ms, others))
 
 
 def histories(*, outages: bool = False) -> st.SearchStrategy[History]:
@@ -228,6 +231,10 @@ def entry(number: int) -> Any:
     """A record of the catalog about a job that nobody uses."""
     fact = CatalogEntry(kind="job", tenant="acme", name="j", version=number, changed_at=START, definition={})
     return codec.parse(codec.encode(fact, source="x", time=START)[1])
+
+
+def _skip(ms: int, ahead: int) -> dict[str, Any]:
+    return {"nominal_time": _at_ms((ms // 1000 + ahead) * 1000).isoformat()}
 
 
 def _at_ms(ms: int) -> datetime:

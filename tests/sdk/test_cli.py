@@ -194,6 +194,17 @@ def test_a_trigger_says_which_run_it_made(tidewheel_, routes, requests):
     assert requests[0].json == {"payload": {"day": "x"}}
 
 
+def test_one_occurrence_is_named_by_its_instant(tidewheel_, routes, requests):
+    routes["POST", "/v1/tenants/acme/schedules/a:skip"] = Response({"nominal_time": "2026-03-08T02:00:00Z"})
+    assert tidewheel_("schedules", "skip", "acme/a", "--at", "2026-03-08T03:00+01:00", "--note", "holiday") == (
+        0,
+        "acme/a: 2026-03-08 02:00:00Z will have no run\n",
+        "",
+    )
+    assert requests[0].json == {"nominal_time": "2026-03-08T02:00:00Z", "note": "holiday"}
+    assert tidewheel_("schedules", "skip", "acme/a")[0] == 2
+
+
 def test_a_cancel_says_what_was_true(tidewheel_, routes):
     routes["POST", "/v1/tenants/default/runs/a.1:cancel"] = Response({"state": "already_finished"})
     assert tidewheel_("runs", "cancel", "a.1") == (0, "default/a.1: already finished\n", "")
@@ -473,7 +484,6 @@ def test_brokers_that_cannot_be_had_are_wrong_usage(tidewheel_, tmp_path, monkey
     [
         "backfills list",
         "admin acls --json",
-        "schedules skip x --at y",
         "runs rerun x",
         "runs logs x",
     ],

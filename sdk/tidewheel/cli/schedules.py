@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import later, naming, options, output
+from tidewheel.cli import naming, options, output
 from tidewheel.client import ALL_TENANTS, Client
 
 ALL_MAX = 100_000  # schedules that --all acts on: a bound for a list that never ends
@@ -20,9 +20,6 @@ COLUMNS = ("TENANT", "NAME", "STATE", "TRIGGER", "ZONE", "NEXT", "LAST")
 @click.group()
 def schedules() -> None:
     """When what runs."""
-
-
-later.add(schedules, "skip")
 
 
 @schedules.command("list")
@@ -127,6 +124,24 @@ def trigger(
         output.show_json(written.body)
     else:
         output.say(f"triggered {tenant}/{name}: {written.body.get('run_id') or 'no run'}")
+
+
+@schedules.command()
+@click.argument("name")
+@click.option("--at", "nominal", type=options.INSTANT, required=True, help="Which one: its instant, as `explain` says.")
+@click.option("--note", default="", help="Why; stands with the decision.")
+@options.tenant
+@options.as_json
+@options.url
+def skip(*, name: str, nominal: datetime, note: str, tenant: str | None, as_json: bool, url: str | None) -> None:
+    """One occurrence to come has no run."""
+    with options.connect(url, tenant) as client:
+        tenant, name = naming.split(client, name)
+        written = client.skip_occurrence(name, nominal, tenant=tenant, note=note)
+    if as_json:
+        output.show_json(written.body)
+    else:
+        output.say(f"{tenant}/{name}: {output.when(written.body.get('nominal_time'))} will have no run")
 
 
 @schedules.command()
