@@ -5,6 +5,7 @@ never handed out                     finished, cancelled        cancelled_before
 between two attempts                 finished, cancelled        cancelled_between_attempts: it has run before
 handed out or running                its worker is asked        cancel_requested
 the same, and it asks to terminate   finished, cancelled        none: only the scheduler asks so
+begun, and only unstarted are meant  nothing                    none: only the scheduler asks so
 over                                 nothing                    already_finished, with the outcome
 never seen, or long forgotten        nothing                    unknown
 """
@@ -33,6 +34,8 @@ def decide(shard: Shard, request: RunCancelRequested, moment: Moment) -> Sequenc
     run = shard.runs.get(key_of(request))
     if run is None:
         return _answer_closed(shard, request)
+    if request.unstarted and run.state is not RunState.QUEUED:
+        return ()
     if run.is_leased and request.terminate:
         return _terminate(shard, run, request, moment)
     if run.is_leased:

@@ -70,6 +70,8 @@ def evolve(state: ScheduleState, fact: Fact) -> ScheduleState:
 def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     version = Version(definition=fact.definition, effective_at=fact.effective_at, tz_version=fact.tz_version)
     row = codec.dump(version)
+    if state.exists and fact.definition.get("on_update") == "cancel":
+        state = _replaced(state, fact)
     if state.exists:
         state = updated(state, ended=versions.end(state, millis(fact.effective_at)))
     state.rows.put(versions.row(fact.version), row)
@@ -79,6 +81,17 @@ def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     first["counted_runs"] = state.counted_runs if _goes_on_counting(state, plans[fact.version]) else 0
     state = changed(state, plans=plans, version=fact.version, **first)
     return _with_phase(state, phase)
+
+
+def _replaced(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
+    """Runs of older versions that nobody has begun are to go; a deletion that wants all of them gone comes first."""
+    known = state.cancelling
+    if not state.open_runs or (known is not None and known.before is None):
+        return state
+    cancelling = Cancelling(
+        requested_ms=millis(fact.accepted_at), command_id=fact.command_id, source=fact.source, before=fact.version
+    )
+    return changed(state, cancelling=cancelling)
 
 
 def _goes_on_counting(state: ScheduleState, new: plan.Plan) -> bool:

@@ -118,13 +118,17 @@ NO_DELAYS = Delays()  # no command waits
 
 @frozen
 class Cancelling:
-    """A deletion that asks the open runs to stop has come as far as `cursor`."""
+    """A deletion that asks the open runs to stop has come as far as `cursor`.
+
+    Or a new version, `before`, that wants the runs of older ones gone, where nobody has begun them.
+    """
 
     requested_ms: int
     cursor: str = ""
     by: str = ""
     command_id: str = ""
     source: str = ""
+    before: int | None = None
 
 
 @frozen

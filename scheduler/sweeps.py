@@ -45,13 +45,16 @@ def next_inquiry_ms(created_ms: int, after_ms: int) -> int:
 
 
 def cancel(state: ScheduleState, cancelling: Cancelling, context: Context) -> tuple[Fact, ...]:
-    """Ask the runs of one page to stop, those that were there when the schedule was deleted."""
+    """Ask the runs of one page to stop, those that were there when the schedule was deleted or changed."""
     page, done = _page(state, cancelling.cursor)
-    meant = [run for run in page if millis(run.created_at) <= cancelling.requested_ms]
+    before = cancelling.before
+    there = [run for run in page if millis(run.created_at) <= cancelling.requested_ms]
+    meant = [run for run in there if before is None or run.version < before]
     requests = [
         RunCancelRequested(
             tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, requested_at=context.now, queue=run.job.queue,
             shard=run.shard, by=cancelling.by, command_id=cancelling.command_id, source=cancelling.source,
+            unstarted=before is not None, note="" if before is None else f"version {before} is in force",
         )
         for run in meant
     ]  # fmt: skip

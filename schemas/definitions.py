@@ -434,7 +434,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Exclude, "calendars", _given, "write their dates"),
     (CatchUp, "rate", _given, "leave it out"),
     (Schedule, "after", _given, "leave it out"),
-    (Schedule, "on_update", lambda value: value != "keep", "use keep"),
     (Schedule, "pause_on_failure", _given, "leave it out"),
     (Schedule, "trigger", lambda value: value is None, "give a trigger"),
 )

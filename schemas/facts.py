@@ -415,7 +415,8 @@ class RunRetryScheduled(_OfSchedule):
 class RunCancelRequested(_OfSchedule):
     """Someone asked for the run to end. Written behind `run.created` in the same partition of `runs`.
 
-    `terminate` asks nobody: the run is `cancelled` and its lease ends as soon as this is read.
+    `terminate` asks nobody: the run is `cancelled` and its lease ends as soon as this is read. `unstarted` is meant for
+    a run that was never handed out, and says nothing to any other.
     """
 
     TYPE: ClassVar[str] = "tidewheel.run.cancel_requested.v1"
@@ -431,6 +432,7 @@ class RunCancelRequested(_OfSchedule):
     source: str = ""
     reply_to: int | None = None
     terminate: bool = False
+    unstarted: bool = False
 
 
 @frozen

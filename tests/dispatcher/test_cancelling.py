@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -192,6 +193,24 @@ def test_a_run_that_waits_is_terminated_as_it_is_cancelled_and_one_that_is_over_
     bench.give(run(1))
     assert [type(fact) for fact in bench.give(terminate())] == [RunFinished]
     assert bench.give(terminate()) == []
+
+
+def unstarted() -> RunCancelRequested:
+    return replace(terminate(), terminate=False, unstarted=True)
+
+
+def test_a_wish_for_unstarted_runs_ends_one_that_waits_and_says_nothing_to_others():
+    bench = Bench()
+    bench.give(run(1))
+    assert only(bench.give(unstarted()), RunFinished).outcome is Outcome.CANCELLED
+
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1)), HandOut)
+    assert bench.give(unstarted()) == []
+    worker.report(slots=1, started=[hand_out], finished=[failed(hand_out)])
+    assert bench.give(unstarted()) == []  # between two attempts: it has begun
 
 
 def test_b_o13_what_was_confirmed_as_cancelled_before_it_started_is_never_sent():

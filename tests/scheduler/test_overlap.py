@@ -383,6 +383,46 @@ def test_with_catch_up_all_nothing_that_waited_its_turn_is_cut_short_by_those_be
     assert shell.created() == ["10:01", "10:02@10:03:30"]
 
 
+# --- on_update: cancel --------------------------------------------------------------------------------------------
+
+
+def test_a_new_version_that_says_cancel_wants_the_runs_of_older_ones_gone_where_nobody_began_them():
+    shell = minutely("allow_all")
+    shell.send("ScheduleTrigger")
+    shell.until("2024-01-01T10:02:30")
+    shell.put(body=definition("*/5 * * * *", overlap={"policy": "allow_all"}, on_update="cancel"), source="git")
+    shell.until("2024-01-01T10:05:30")
+    requests = shell.all(RunCancelRequested)
+    assert [fact.run_id for fact in requests[:2]] == ["s.20240101T100100Z", "s.20240101T100200Z"]
+    assert len(requests) == 3  # the one by hand is of an older version too
+    assert {(fact.unstarted, fact.source, fact.note) for fact in requests} == {(True, "git", "version 2 is in force")}
+    shell.put(body=definition("*/10 * * * *", overlap={"policy": "allow_all"}))
+    shell.settle()
+    assert len(shell.all(RunCancelRequested)) == 3  # it says keep
+
+
+def test_nobody_is_asked_by_a_version_that_changes_nothing_or_is_the_first_of_a_schedule_made_anew():
+    shell = Shell("2024-01-01T10:00:10")
+    body = definition(overlap={"policy": "allow_all"}, on_update="cancel")
+    shell.put(body=body)
+    shell.until("2024-01-01T10:01:30")
+    shell.put(body=body)
+    shell.send("ScheduleDelete")
+    shell.put(body=body)
+    shell.settle()
+    assert shell.all(RunCancelRequested) == []
+
+
+def test_the_walk_over_many_runs_goes_on_after_a_restart():
+    shell = minutely("allow_all")
+    shell.until("2024-01-01T12:00:30")
+    shell.put(body=definition("0 0 1 1 *", on_update="cancel"))
+    shell.settle(1)
+    shell.reload()
+    shell.settle()
+    assert len(shell.all(RunCancelRequested)) == 120
+
+
 # --- with catch_up: all -------------------------------------------------------------------------------------------
 
 ALL = {"policy": "all", "window": "PT5M", "limit": 3}
