@@ -69,7 +69,9 @@ def schedule(
     document = definitions.normal_form(model)
     if model.trigger.every is not None and model.trigger.anchor is None:
         document["trigger"]["anchor"] = text(from_seconds(anchor))
-    nothing_left = _nothing_left(compiled, seconds(now))
+    if model.trigger.rrule is not None:
+        document["trigger"]["anchor"] = text(from_seconds(plan.dtstart(model.trigger, anchor)))
+    nothing_left = (*_over(model.trigger, compiled, seconds(now)), *_nothing_left(compiled, seconds(now)))
     warnings = bounds.warnings((*unknown, *_warnings(model, now), *nothing_left))
     return Checked(schedule=model, definition=document, plan=compiled, warnings=warnings)
 
@@ -106,6 +108,8 @@ def _trigger(
     elif trigger.cron is not None:
         for index, text_ in enumerate(trigger.cron):
             yield from _cron(trigger, text_, hash_key, now, f"{pointer}/cron/{index}")
+    elif trigger.rrule is not None:
+        yield from _rrule(trigger, seconds(now), f"{pointer}/rrule")
     elif trigger.at is not None:
         yield from _at(trigger.at, max(grace, SECOND), now, pointer)
     yield from _window(trigger, pointer)
@@ -123,6 +127,9 @@ def _window(trigger: definitions.Trigger, pointer: str) -> Iterator[Fault]:
 
 def _empty(trigger: definitions.Trigger, pointer: str) -> Fault:
     """Bounds that no occurrence lies between."""
+    if trigger.start_at is None and trigger.end_at is None:
+        message = "nothing is ever due between its DTSTART, which is the anchor, and its UNTIL"
+        return Fault(pointer=f"{pointer}/rrule", code="never_fires", message=message, remedy="move anchor or UNTIL")
     name = "start_at" if trigger.end_at is None else "end_at"
     remedy = "move start_at or end_at, or leave them out"
     message = "nothing is ever due between start_at and end_at"
@@ -148,6 +155,20 @@ def _cron(trigger: definitions.Trigger, expression: str, hash_key: str, now: dat
             yield Fault(pointer=where, code="never_fires", message="it never fires again", remedy="name a day to come")
 
 
+def _rrule(trigger: definitions.Trigger, now: int, where: str) -> Iterator[Fault]:
+    try:
+        rule = plan.rule_of(trigger, now).expression
+    except occurrences.RuleError as error:
+        yield _unreadable(error, where)
+    except occurrences.ZoneError:
+        return  # said already
+    else:
+        assert isinstance(rule, occurrences.Recurrence), "a rule was read"
+        if rule.count is not None and trigger.anchor is None:
+            message, remedy = "COUNT counts from an instant that is not given", "give anchor, or use max_runs"
+            yield Fault(pointer=where, code="rrule", message=message, remedy=remedy)
+
+
 def _excluded(trigger: definitions.Trigger, expression: str, hash_key: str, where: str) -> Iterator[Fault]:
     try:
         plan.excluded_cron(trigger, expression, hash_key)
@@ -155,9 +176,10 @@ def _excluded(trigger: definitions.Trigger, expression: str, hash_key: str, wher
         yield _unreadable(error, where)
 
 
-def _unreadable(error: occurrences.CronError, where: str) -> Fault:
-    message = error.problem if error.field == "expression" else f"{error.field}: {error.problem}"
-    return Fault(pointer=where, code="cron", message=message, remedy=error.remedy)
+def _unreadable(error: occurrences.CronError | occurrences.RuleError, where: str) -> Fault:
+    message = error.problem if error.field in ("expression", "rule") else f"{error.field}: {error.problem}"
+    code = "cron" if isinstance(error, occurrences.CronError) else "rrule"
+    return Fault(pointer=where, code=code, message=message, remedy=error.remedy)
 
 
 def _at(instants: tuple[datetime, ...], grace: timedelta, now: datetime, pointer: str) -> Iterator[Fault]:
@@ -182,6 +204,11 @@ def _at(instants: tuple[datetime, ...], grace: timedelta, now: datetime, pointer
 def _payload(model: definitions.Job | str, pointer: str) -> Iterator[Fault]:
     if isinstance(model, definitions.Job):
         yield from templates.faults(model.payload, pointer)
+
+
+def _over(trigger: definitions.Trigger, compiled: Plan, now: int) -> Iterator[str]:
+    if trigger.rrule is not None and compiled.trigger.next_after(now) is None:
+        yield "/trigger/rrule: is over, so nothing is due any more"
 
 
 def _nothing_left(compiled: Plan, now: int) -> Iterator[str]:

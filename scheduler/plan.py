@@ -22,6 +22,7 @@ GRACE_MIN_MS = SECOND_MS  # a decision comes some milliseconds after its instant
 
 Named = occurrences.CronTrigger | occurrences.UnionTrigger | occurrences.EveryTrigger | occurrences.AtTrigger
 
+DAY_SECONDS = 86_400
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -153,9 +154,16 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
 def trigger_of(trigger: definitions.Trigger, hash_key: str, *, anchor: int | None = None) -> occurrences.Trigger:
     """The trigger that a definition's words mean. `anchor` stands in for one that is not given."""
     named = _unbounded(trigger, hash_key, anchor)
-    if trigger.start_at is None and trigger.end_at is None:
-        return named
-    return occurrences.WindowTrigger(named, _seconds(trigger.start_at), _seconds(trigger.end_at))
+    start, end = _seconds(trigger.start_at), _seconds(trigger.end_at)
+    if isinstance(named, occurrences.CronTrigger) and isinstance(named.expression, occurrences.Recurrence):
+        start, end = _of_rule(named.expression, dtstart(trigger, anchor), start, end)
+    return named if start is None and end is None else occurrences.WindowTrigger(named, start, end)
+
+
+def _of_rule(rule: occurrences.Recurrence, anchor: int, start: int | None, end: int | None) -> tuple[int, int | None]:
+    """Bounds that are at least as narrow as those of a rule itself: its DTSTART, and its UNTIL, which still counts."""
+    ends = [at for at in (end, None if rule.until is None else rule.until + 1) if at is not None]
+    return max(anchor, anchor if start is None else start), min(ends, default=None)
 
 
 def _seconds(instant: datetime | None) -> int | None:
@@ -169,6 +177,8 @@ def _unbounded(trigger: definitions.Trigger, hash_key: str, anchor: int | None) 
         return occurrences.EveryTrigger(trigger.every // timedelta(seconds=1), given)
     if trigger.at is not None:
         return occurrences.AtTrigger(tuple(seconds(instant) for instant in trigger.at))
+    if trigger.rrule is not None:
+        return rule_of(trigger, anchor)
     assert trigger.cron is not None, "one trigger kind is given"
     if isinstance(trigger.cron, str):
         return cron_of(trigger, trigger.cron, hash_key)
@@ -181,6 +191,29 @@ def cron_of(trigger: definitions.Trigger, text: str, hash_key: str) -> occurrenc
     expression = occurrences.parse(text, dialect=trigger.dialect, day_rule=trigger.day_rule, hash_key=hash_key)
     zone = occurrences.zone(trigger.timezone)
     return occurrences.CronTrigger(expression, zone, trigger.gap_policy, trigger.fold_policy)
+
+
+def rule_of(trigger: definitions.Trigger, anchor: int | None) -> occurrences.CronTrigger:
+    """The recurrence rule of a trigger on its clocks, not yet bounded by instants."""
+    assert trigger.rrule is not None, "asked for a rule only"
+    zone = occurrences.zone(trigger.timezone)
+    first = dtstart(trigger, anchor)
+    rule = occurrences.parse_rule(trigger.rrule, first + zone.offset(first))
+    return occurrences.CronTrigger(rule, zone, trigger.gap_policy, trigger.fold_policy)
+
+
+def dtstart(trigger: definitions.Trigger, accepted: int | None) -> int:
+    """The instant that a rule counts from: its anchor, or the midnight before its first acceptance.
+
+    Not the acceptance itself: a rule takes minute and second from there, and nobody means those.
+    """
+    if trigger.anchor is not None:
+        return seconds(trigger.anchor)
+    assert accepted is not None, "an accepted rule has an anchor"
+    zone = occurrences.zone(trigger.timezone)
+    reading = accepted + zone.offset(accepted)
+    midnight = reading - reading % DAY_SECONDS
+    return (zone.instants(midnight) or zone.instants(midnight - DAY_SECONDS))[0]
 
 
 def exclusions_of(trigger: definitions.Trigger, hash_key: str) -> occurrences.Exclusions | None:
@@ -236,7 +269,7 @@ def _rule(words: definitions.Trigger, trigger: occurrences.Trigger) -> str:
         case occurrences.WindowTrigger(trigger=named):
             return _rule(words, named)
         case occurrences.CronTrigger(expression=expression, zone=zone):
-            return f"cron {expression} {zone.name}"
+            return f"{'cron' if words.rrule is None else 'rrule'} {expression} {zone.name}"
         case occurrences.UnionTrigger(parts=parts):
             return f"cron {_quoted([str(part.expression) for part in parts])} {parts[0].zone.name}"
         case occurrences.EveryTrigger(anchor=anchor):

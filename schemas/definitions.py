@@ -254,7 +254,7 @@ class Trigger(Model):
         ]
         | None
     ) = None
-    rrule: Later = None
+    rrule: Cron | None = None
     dialect: Literal["unix", "quartz"] | None = None
     day_rule: Literal["vixie", "literal"] = "vixie"
     timezone: Annotated[str, Field(min_length=1, max_length=64)] = "UTC"
@@ -274,8 +274,8 @@ class Trigger(Model):
         if len(given) != 1:
             message = f"give exactly one of cron, every, at, rrule (given: {', '.join(given) or 'none'})"
             raise Misfit("one_kind", message)
-        if self.anchor is not None and self.every is None:
-            raise Misfit("one_kind", "anchor goes with every", "leave anchor out")
+        if self.anchor is not None and self.every is None and self.rrule is None:
+            raise Misfit("one_kind", "anchor goes with every and rrule", "leave anchor out")
         if self.dialect is not None and self.cron is None:
             raise Misfit("one_kind", "dialect goes with cron", "leave dialect out")
         return self
@@ -429,7 +429,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Job, "priority", lambda value: value != "normal", "use normal"),
     (Job, "concurrency", _given, "leave it out"),
     (Job, "log_retention", _given, "leave it out"),
-    (Trigger, "rrule", _given, "use cron, every or at"),
     (Trigger, "from_", _given, "leave it out"),
     (Exclude, "calendars", _given, "write their dates"),
     (CatchUp, "rate", _given, "leave it out"),

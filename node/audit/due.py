@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
-from typing import Any
+from typing import Any, Protocol
 
-from node.audit import expression, localtime
-from node.audit.expression import Expression
+from node.audit import expression, localtime, recurrence
 
 Definition = Mapping[str, Any]
+
+
+class _Names(Protocol):
+    """Names local readings."""
+
+    def readings(self, start: int, end: int) -> Iterator[int]: ...
+
 
 _ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 _UNIT_SECONDS = (604_800, 86_400, 3600, 60, 1)
@@ -35,6 +42,8 @@ def _named(trigger: Mapping[str, Any], hash_key: str, after: int, until: int) ->
         return iter(sorted({at for at in map(_instant, trigger["at"]) if after < at <= until}))
     if trigger.get("every") is not None:
         return _every(duration_seconds(trigger["every"]), _instant(trigger["anchor"]), after, until)
+    if trigger.get("rrule") is not None:
+        return _rule(trigger, after, until)
     if isinstance(trigger["cron"], str):
         return _cron(trigger["cron"], trigger, hash_key, after, until)
     return _in_order(_cron(text, trigger, hash_key, after, until) for text in trigger["cron"])
@@ -45,6 +54,28 @@ def _cron(text: str, trigger: Mapping[str, Any], hash_key: str, after: int, unti
     read = expression.read(text, dialect=trigger.get("dialect"), day_rule=day_rule, hash_key=hash_key)
     walk = _real_clock(read, trigger["timezone"], after + 1, until + 1)
     return _fixed(read, trigger, after + 1, until + 1) if read.fixed_time else walk
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A recurrence rule, and the reading that it begins with."""
+
+    text: str
+    dtstart: int
+
+    def readings(self, start: int, end: int) -> Iterator[int]:
+        return recurrence.readings(self.text, self.dtstart, start, end)
+
+
+def _rule(trigger: Mapping[str, Any], after: int, until: int) -> Iterator[int]:
+    text, zone, anchor = trigger["rrule"], trigger["timezone"], _instant(trigger["anchor"])
+    read = _Rule(text, anchor + localtime.offset(zone, anchor))
+    last = recurrence.until(text)
+    start, end = max(after + 1, anchor), min(until, until if last is None else last) + 1
+    if start >= end:
+        return iter(())
+    walk = _real_clock(read, zone, start, end)
+    return _fixed(read, trigger, start, end) if recurrence.is_fixed(text) else walk
 
 
 def _in_order(walks: Iterable[Iterator[int]]) -> Iterator[int]:
@@ -66,14 +97,14 @@ def _every(interval: int, anchor: int, after: int, until: int) -> Iterator[int]:
         instant += interval
 
 
-def _real_clock(read: Expression, zone: str, start: int, end: int) -> Iterator[int]:
+def _real_clock(read: _Names, zone: str, start: int, end: int) -> Iterator[int]:
     """Each time that a clock shows a named reading."""
     for stretch in localtime.stretches(zone, start, end):
         for reading in read.readings(stretch.start + stretch.offset, stretch.end + stretch.offset):
             yield reading - stretch.offset
 
 
-def _fixed(read: Expression, trigger: Mapping[str, Any], start: int, end: int) -> Iterator[int]:
+def _fixed(read: _Names, trigger: Mapping[str, Any], start: int, end: int) -> Iterator[int]:
     """The same under the policies for readings that clocks leave out or show twice."""
     zone, gap, fold = trigger["timezone"], trigger["gap_policy"], trigger["fold_policy"]
     for stretch in localtime.stretches(zone, start, end):
@@ -88,7 +119,7 @@ def _fixed(read: Expression, trigger: Mapping[str, Any], start: int, end: int) -
                 yield instant
 
 
-def _swallowed(read: Expression, zone: str, instant: int) -> bool:
+def _swallowed(read: _Names, zone: str, instant: int) -> bool:
     """Whether clocks jump over a named reading at this instant."""
     before, after = localtime.offset(zone, instant - 1), localtime.offset(zone, instant)
     return after > before and any(read.readings(instant + before, instant + after))

@@ -23,10 +23,11 @@ nothing. Answers are looked for 40 years ahead, which is as far apart as two occ
 
 A trigger may be bounded (`WindowTrigger`): what lies outside of [start, end) is not due.
 
-What is refused (`CronError`, `ZoneError`) says which field, why, and what to write instead: everything that can never
-fire, that could be meant two ways, or that hides something (other scripts' digits, blanks that are none).
+What is refused (`CronError`, `RuleError`, `ZoneError`) says which field, why, and what to write instead: everything
+that can never fire, that could be meant two ways, or that hides something (other scripts' digits, blanks that are none).
 
     cron, fields, days    an expression: text, fields, which days of a month
+    rrule, dates          a recurrence rule: text, and its days by dateutil, a year at a time
     readings              the readings that it names: tables and the inner loop
     tzif, zones           the pinned time zone database, and nothing of the machine's own
     exclusions            what is taken out again, and by which rule
@@ -34,8 +35,9 @@ fire, that could be meant two ways, or that hides something (other scripts' digi
 """
 
 from scheduler.occurrences.cron import CronExpression, parse
-from scheduler.occurrences.errors import CronError, Refused, ZoneError
+from scheduler.occurrences.errors import CronError, Refused, RuleError, ZoneError
 from scheduler.occurrences.exclusions import Exclusion, Exclusions, Taken
+from scheduler.occurrences.rrule import Recurrence, parse_rule
 from scheduler.occurrences.triggers import (
     AtTrigger,
     CronTrigger,
@@ -62,7 +64,9 @@ __all__ = [
     "EveryTrigger",
     "Exclusion",
     "Exclusions",
+    "Recurrence",
     "Refused",
+    "RuleError",
     "Taken",
     "Trigger",
     "UnionTrigger",
@@ -76,6 +80,7 @@ __all__ = [
     "dropped",
     "last_between",
     "parse",
+    "parse_rule",
     "tz_version",
     "zone",
 ]

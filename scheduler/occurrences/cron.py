@@ -11,6 +11,7 @@ from scheduler.occurrences import fields
 from scheduler.occurrences.days import ALL_DAYS, ALL_WEEKDAYS, SATURDAY, Days, MonthDays, WeekDays
 from scheduler.occurrences.errors import CronError, shown
 from scheduler.occurrences.fields import Circle
+from scheduler.occurrences.readings import Readings, calendar_of, clock_of
 
 Dialect = Literal["unix", "quartz"]
 DayRule = Literal["vixie", "literal"]
@@ -44,6 +45,10 @@ class CronExpression:
     def __str__(self) -> str:
         """Return the expression as it was written."""
         return self.text
+
+    def readings(self) -> Readings:
+        """Return the readings that it names."""
+        return Readings(calendar_of(self.days), clock_of(self.hours, self.minutes, self.seconds))
 
 
 def parse(

@@ -23,6 +23,10 @@ class CronError(Refused):
     """An expression that is refused; `field` is the one that is wrong, or `expression`."""
 
 
+class RuleError(Refused):
+    """A recurrence rule that is refused; `field` is the part that is wrong, or `rule`."""
+
+
 class ZoneError(Refused):
     """A time zone name that is refused; the remedy names the nearest known zone where there is one."""
 

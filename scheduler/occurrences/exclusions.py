@@ -16,7 +16,7 @@ from functools import reduce
 from operator import or_
 
 from scheduler.occurrences.cron import FIELDS_WITH_SECONDS, CronExpression
-from scheduler.occurrences.readings import DAY, EPOCH_ORDINAL, Readings
+from scheduler.occurrences.readings import DAY, EPOCH_ORDINAL, Readings, calendar_of, clock_of
 from scheduler.occurrences.triggers import Trigger, between, bits, count_between
 from scheduler.occurrences.zones import FIRST_INSTANT, LAST_INSTANT, Zone
 
@@ -82,7 +82,8 @@ class Exclusion:
         """Return the rule that takes out what an expression names; without a field of seconds, whole minutes."""
         to_the_second = len(expression.text.split()) == FIELDS_WITH_SECONDS
         seconds = expression.seconds if to_the_second else SECONDS
-        return cls(f"cron {expression}", Readings(expression.days, expression.hours, expression.minutes, seconds))
+        clock = clock_of(expression.hours, expression.minutes, seconds)
+        return cls(f"cron {expression}", Readings(calendar_of(expression.days), clock))
 
 
 @dataclass(frozen=True, slots=True)

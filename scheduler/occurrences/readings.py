@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from datetime import MAXYEAR, date
 from functools import lru_cache
 from itertools import takewhile
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from scheduler.occurrences.days import FEBRUARY, SHORT_MONTHS, Days
 
@@ -31,6 +31,24 @@ class Shape(NamedTuple):
 
     days: tuple[int, ...]
     at_or_after: tuple[int, ...]  # by day of the month, 0 to 32: the first named day from there on, 0 when none
+
+
+class DaySet(Protocol):
+    """Says which days are named."""
+
+    every_day: bool
+
+    def at_or_after(self, day: int) -> int | None:
+        """Return the first named day from `day` on; None when the next 41 years have none."""
+        ...
+
+    def between(self, first_day: int, last_day: int) -> Iterator[int]:
+        """Yield the named days from `first_day` to `last_day`, both included."""
+        ...
+
+    def count(self, first_day: int, last_day: int) -> int:
+        """Count the named days from `first_day` to `last_day`, both included."""
+        ...
 
 
 class Calendar:
@@ -136,10 +154,10 @@ class Readings:
 
     __slots__ = ("_calendar", "_clock", "_day_bits", "_every_day", "_first", "_last")
 
-    def __init__(self, days: Days, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> None:
+    def __init__(self, calendar: DaySet, clock: Clock) -> None:
         """Take the shared tables of both halves."""
-        self._calendar = _calendar(days)
-        self._clock = _clock(hours, minutes, seconds)
+        self._calendar = calendar
+        self._clock = clock
         self._day_bits: int | None = None
         self._every_day = self._calendar.every_day
         self._first = self._clock.hours[0] + self._clock.marks[0]
@@ -195,6 +213,44 @@ class Readings:
         return found & ((1 << (closes - opens)) - 1)
 
 
+class BoundedReadings:
+    """Those of others from `first` to `last`; without a last one they have no end."""
+
+    __slots__ = ("_closes", "_first", "_readings")
+
+    def __init__(self, readings: Readings, first: int, last: int | None) -> None:
+        """Both bounds are included."""
+        self._readings = readings
+        self._first = first
+        self._closes = None if last is None else last + 1
+
+    def at_or_after(self, reading: int) -> int | None:
+        """Return the first named reading from `reading` on; None when there is none."""
+        found = self._readings.at_or_after(max(reading, self._first))
+        return found if found is not None and (self._closes is None or found < self._closes) else None
+
+    def holds(self, reading: int) -> bool:
+        """Say whether a reading is named."""
+        return self.at_or_after(reading) == reading
+
+    def instants(self, opens: int, closes: int, offset: int) -> Iterator[int]:
+        """Yield `reading - offset` for the named readings in [opens, closes)."""
+        opens, closes = self._clip(opens, closes)
+        return self._readings.instants(opens, closes, offset) if opens < closes else iter(())
+
+    def count(self, opens: int, closes: int) -> int:
+        """Count the named readings in [opens, closes)."""
+        return self._readings.count(*self._clip(opens, closes))
+
+    def bits(self, opens: int, closes: int) -> int:
+        """Return the named readings in [opens, closes) as a set: bit n is the reading `opens + n`."""
+        first, end = self._clip(opens, closes)
+        return self._readings.bits(first, end) << (first - opens) if first < end else 0
+
+    def _clip(self, opens: int, closes: int) -> tuple[int, int]:
+        return max(opens, self._first), closes if self._closes is None else min(closes, self._closes)
+
+
 def _part_of_day(clock: Clock, midnight: int, opens: int, closes: int, offset: int) -> Iterator[int]:
     for hour in clock.hours:
         start = midnight + hour
@@ -204,12 +260,14 @@ def _part_of_day(clock: Clock, midnight: int, opens: int, closes: int, offset: i
 
 
 @lru_cache(maxsize=TABLES_SHARED_MAX)
-def _calendar(days: Days) -> Calendar:
+def calendar_of(days: Days) -> Calendar:
+    """Return the shared tables of a date half."""
     return Calendar(days)
 
 
 @lru_cache(maxsize=TABLES_SHARED_MAX)
-def _clock(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> Clock:
+def clock_of(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> Clock:
+    """Return the shared tables of a time half."""
     return Clock(
         hours=tuple(hour * HOUR for hour in hours),
         marks=tuple(minute * 60 + second for minute in minutes for second in seconds),

@@ -15,7 +15,8 @@ from operator import or_
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from scheduler.occurrences.cron import CronExpression
-from scheduler.occurrences.readings import DAY, Readings
+from scheduler.occurrences.readings import DAY, BoundedReadings, Readings
+from scheduler.occurrences.rrule import Recurrence
 from scheduler.occurrences.zones import FIRST_INSTANT, LAST_INSTANT, NEAR_END, Segment, Timeline, Zone
 
 T = TypeVar("T")
@@ -80,19 +81,18 @@ class AtTrigger:
 
 @dataclass(frozen=True, slots=True)
 class CronTrigger:
-    """An expression on the clocks of a zone."""
+    """An expression, or a recurrence rule, on the clocks of a zone."""
 
-    expression: CronExpression
+    expression: CronExpression | Recurrence
     zone: Zone
     gap_policy: GapPolicy = "shift"
     fold_policy: FoldPolicy = "first"
-    readings: Readings = field(init=False, compare=False, repr=False)
+    readings: Readings | BoundedReadings = field(init=False, compare=False, repr=False)
     seams: "SeamRule" = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Look up tables and rules once, not at every question."""
-        e = self.expression
-        object.__setattr__(self, "readings", Readings(e.days, e.hours, e.minutes, e.seconds))
+        object.__setattr__(self, "readings", self.expression.readings())
         object.__setattr__(self, "seams", SeamRule.of(self))
 
     def next_after(self, after: int) -> int | None:

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from scheduler.occurrences.cron import CronExpression
+from scheduler.occurrences.dates import Dates
 from scheduler.occurrences.days import ALL_DAYS, ALL_MONTHS, ALL_WEEKDAYS, Days, MonthDays, WeekDays
+from scheduler.occurrences.rrule import Recurrence
 from scheduler.occurrences.triggers import AtTrigger, CronTrigger, EveryTrigger, Trigger, UnionTrigger, WindowTrigger
 
 TIMES_LISTED_MAX = 6  # more clock times than this are described by their pattern
@@ -32,18 +34,19 @@ MONTHS = [
     "December",
 ]
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
+PERIODS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day"}
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
-def describe(subject: CronExpression | Trigger) -> str:
+def describe(subject: CronExpression | Recurrence | Trigger) -> str:
     """Return what a trigger or an expression means, as one sentence without its full stop."""
     match subject:
-        case CronExpression():
-            return _cron(subject)
+        case CronExpression() | Recurrence():
+            return _named(subject)
         case CronTrigger(expression=expression, zone=zone):
-            return f"{_cron(expression)}, {zone.name}"
+            return f"{_named(expression)}, {zone.name}"
         case UnionTrigger(parts=parts):
-            first, *others = dict.fromkeys(_cron(part.expression) for part in parts)
+            first, *others = dict.fromkeys(_named(part.expression) for part in parts)
             return "; also ".join([first, *map(_uncapitalised, others)]) + f", {parts[0].zone.name}"
         case WindowTrigger(trigger=inner):
             return describe(inner) + _bounds(subject)
@@ -53,6 +56,10 @@ def describe(subject: CronExpression | Trigger) -> str:
             return _at(instants)
         case _:
             return "At times of its own"
+
+
+def _named(e: CronExpression | Recurrence) -> str:
+    return _cron(e) if isinstance(e, CronExpression) else _recurrence(e)
 
 
 def _cron(e: CronExpression) -> str:
@@ -126,6 +133,67 @@ def _of_hours(e: CronExpression) -> str:
 
 def _hm(hour: int, minute: int) -> str:
     return f"{hour:02}:{minute:02}"
+
+
+# ------------------------------------------------------------------------------------------ recurrence rules
+
+
+def _recurrence(rule: Recurrence) -> str:
+    times = _clock_times(_every_day(rule)) if _few(_every_day(rule)) else _pattern(_every_day(rule))
+    words = " ".join(filter(None, (times, _period(rule), _rule_days(rule.dates))))
+    return words if rule.count is None else f"{words}, {_count(rule.count, 'time')}"
+
+
+def _every_day(rule: Recurrence) -> CronExpression:
+    """The time half of a rule as an expression."""
+    return CronExpression(
+        text=rule.text, dialect="unix", day_rule="vixie", seconds=rule.seconds, minutes=rule.minutes, hours=rule.hours,
+        days=Days(months=ALL_MONTHS, month_days=MonthDays(numbers=ALL_DAYS),
+                  weekdays=WeekDays(numbers=ALL_WEEKDAYS), both=True), fixed_time=rule.fixed_time,
+    )  # fmt: skip
+
+
+def _period(rule: Recurrence) -> str:
+    dates = rule.dates
+    if dates.frequency == "DAILY" and dates.interval == 1:
+        return "" if dates.filtered or not _few(_every_day(rule)) else "every day"
+    return f"every {_several(dates.interval, PERIODS[dates.frequency])}"
+
+
+def _rule_days(dates: Dates) -> str:
+    """Which days of its periods a rule names."""
+    parts = [
+        f"on {_and(_rule_weekday(weekday, nth) for weekday, nth in dates.weekdays)}" if dates.weekdays else "",
+        f"on {_and(_counted('day', day) for day in dates.month_days)} of the month" if dates.month_days else "",
+        f"on {_and(_counted('day', day) for day in dates.year_days)} of the year" if dates.year_days else "",
+        f"in {_listed('week', dates.weeks)} of the year" if dates.weeks else "",
+        f"in {_month_names(dates.months)}" if dates.months else "",
+        f"with weeks that begin on {_monday_first(dates.week_start)}" if dates.week_start and _by_weeks(dates) else "",
+        f"only the {_and(_ordinal(position) for position in dates.positions)} of those" if dates.positions else "",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _by_weeks(dates: Dates) -> bool:
+    return bool(dates.weeks) or (dates.frequency == "WEEKLY" and dates.interval > 1)
+
+
+def _rule_weekday(weekday: int, nth: int) -> str:
+    return f"the {_ordinal(nth)} {_monday_first(weekday)}" if nth else _monday_first(weekday)
+
+
+def _counted(unit: str, number: int) -> str:
+    return f"{unit} {number}" if number > 0 else f"the {_ordinal(number)} {unit}"
+
+
+def _ordinal(number: int) -> str:
+    if number < 0:
+        return "last" if number == -1 else f"last but {-number - 1}"
+    return ORDINALS[number - 1] if number <= len(ORDINALS) else f"{number}th"
+
+
+def _monday_first(weekday: int) -> str:
+    return WEEKDAYS[(weekday + 1) % 7]
 
 
 # ------------------------------------------------------------------------------------------------------ days

@@ -142,7 +142,10 @@ WHERE = "/data/definition"
         ({"cron": "* * * * *", "max_runs": 0}, "/trigger/max_runs", "range"),
         ({"cron": "* * * * *", "start_at": "2024-02-01"}, "/trigger/start_at", "instant"),
         ({"cron": ["* * * * *", "61 * * * *"]}, "/trigger/cron/1", "cron"),
-        ({"rrule": "FREQ=DAILY"}, "/trigger/rrule", "not_supported"),
+        ({"rrule": "FREQ=FORTNIGHTLY"}, "/trigger/rrule", "rrule"),
+        ({"rrule": "FREQ=DAILY;COUNT=3"}, "/trigger/rrule", "rrule"),
+        ({"rrule": "FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=31"}, "/trigger/rrule", "rrule"),
+        ({"rrule": "FREQ=DAILY;UNTIL=20200101T000000Z"}, "/trigger/rrule", "never_fires"),
         ({"cron": "* * * * *", "every": "PT1M"}, "/trigger", "one_kind"),
     ],
 )
