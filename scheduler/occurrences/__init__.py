@@ -23,8 +23,8 @@ nothing. Answers are looked for 40 years ahead, which is as far apart as two occ
 
 A trigger may be bounded (`WindowTrigger`): what lies outside of [start, end) is not due.
 
-What is refused (`CronError`, `RuleError`, `ZoneError`) says which field, why, and what to write instead: everything
-that can never fire, that could be meant two ways, or that hides something (other scripts' digits, blanks that are none).
+What is refused (`CronError`, `RuleError`, `ZoneError`) says which field, why, and what to write instead: what
+can never fire, what could be meant two ways, and what hides something (other scripts' digits, blanks that are none).
 
     cron, fields, days    an expression: text, fields, which days of a month
     rrule, dates          a recurrence rule: text, and its days by dateutil, a year at a time

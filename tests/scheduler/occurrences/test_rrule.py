@@ -226,7 +226,8 @@ def test_cutting_a_window_of_a_rule_loses_and_doubles_nothing(rule, where, gap, 
     assert count_between(subject, begins, ends, 10**9) == len(whole)
     named = bits(subject, begins, begins + DAY)
     assert [begins + 1 + bit for bit in range(DAY) if named >> bit & 1] == [at for at in whole if at <= begins + DAY]
-    steps, after = [], begins
+    steps: list[int] = []
+    after = begins
     while len(steps) < 20 and (due := subject.next_after(after)) is not None and due <= ends:
         steps.append(due)
         after = due
@@ -245,6 +246,6 @@ def test_the_audit_counts_a_rule_alike(rule, where, gap, fold, begins):
     anchor = seconds("2022-03-29T00:30:00")
     words = {"rrule": rule, "timezone": where, "gap_policy": gap, "fold_policy": fold, "anchor": "2022-03-29T00:30:00Z"}
     named = parse_rule(rule, anchor + zone(where).offset(anchor))
-    subject = WindowTrigger(CronTrigger(named, zone(where), gap, fold), anchor)  # type: ignore[arg-type]
+    subject = WindowTrigger(CronTrigger(named, zone(where), gap, fold), anchor)
     ends = begins + 120 * DAY
     assert list(audited({"trigger": words}, "t/s", begins, ends)) == list(between(subject, begins, ends))
