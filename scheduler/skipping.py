@@ -17,6 +17,7 @@ from schemas.facts import NominalRange, OccurrenceSkipped, SkipReason
 from schemas.scheduling import SkipRequested
 
 RANGE_SECONDS_MAX = DAY_SECONDS  # contract: up to a day a record
+DETAIL_CHARACTERS_MAX = 400  # of what a person said: every reader of the decision carries it
 DROPPED_MAX = 60  # readings of one gap that are named one by one: a gap of an hour, each minute
 
 
