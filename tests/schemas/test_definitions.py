@@ -168,7 +168,7 @@ def test_a_trigger_is_of_one_kind():
     assert "(given: cron, every)" in faults(trigger(cron="* * * * *", every="1h"))["/trigger", "one_kind"][0]
     assert (
         faults(trigger(cron="* * * * *", anchor="2026-03-08T07:00:00Z"))["/trigger", "one_kind"][0]
-        == "anchor goes with every"
+        == "anchor goes with every and rrule"
     )
 
 
