@@ -19,7 +19,7 @@ so, and wakeups are derived before it says that all is done, or all of them anew
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from runtime import continuity, ranges, verification
@@ -246,11 +246,11 @@ def _begun(log: Log, begin: int, checkpoint: Checkpoint | None, now: datetime) -
     )  # fmt: skip
 
 
-def last_word(log: Log, partition: Partition) -> Restored:
+def last_word(log: Log, partition: Partition, now: datetime) -> Restored:
     """Where a partition stood by its changelog alone, for who looks at it from outside: no store is asked."""
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     start = max(begin, _last_footer(log, partition.changelog, begin, end))
-    replay = Replay(footer=None, position=start, strict=False, anew=False, began_at=datetime.now(UTC))
+    replay = Replay(footer=None, position=start, strict=False, anew=False, began_at=now)
     try:
         for records in ranges.read(log, partition.changelog, start, end):
             for record in records:

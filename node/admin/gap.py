@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def accept_gap(
     accepted: it is named with what can be done instead. Exit code 1 when something stays as it is.
     """
     with operated(data, flags) as at:
-        found = list(losses.find(at.log, chosen(at, role, number)))
+        found = list(losses.find(at.log, chosen(at, role, number), datetime.now(UTC)))
         gaps = [each for each in found if isinstance(each, Gap)]
         refusals = [each for each in found if isinstance(each, Refusal)]
         if not as_json:

@@ -49,17 +49,17 @@ class Refusal:
     why: str
 
 
-def find(log: Log, partitions: Iterable[Partition]) -> Iterator[Gap | Refusal]:
+def find(log: Log, partitions: Iterable[Partition], now: datetime) -> Iterator[Gap | Refusal]:
     """Everything that these have lost."""
     for partition in partitions:
         try:
-            yield from _of(log, partition)
+            yield from _of(log, partition, now)
         except Halted as halt:
             yield Refusal(partition=partition, why=str(halt))
 
 
-def _of(log: Log, partition: Partition) -> Iterator[Gap | Refusal]:
-    last = last_word(log, partition)
+def _of(log: Log, partition: Partition, now: datetime) -> Iterator[Gap | Refusal]:
+    last = last_word(log, partition, now)
     incarnations = continuity.incarnations_of(log, partition)
     committed = continuity.committed_of(log, partition)
     continuity.check_changelog(partition, last, incarnations, committed, STORE)

@@ -163,7 +163,7 @@ def shell() -> Shell:
 
 
 def found(shell: Shell) -> list[Any]:
-    return list(find(shell.log, [PARTITION]))
+    return list(find(shell.log, [PARTITION], NOON))
 
 
 def lose(shell: Shell, end: int) -> None:
@@ -191,7 +191,7 @@ def test_a_partition_that_goes_on_is_found_by_nobody(shell: Shell) -> None:
 
 
 def test_a_partition_that_never_began_has_lost_nothing(shell: Shell) -> None:
-    assert list(find(shell.log, partitions_of(LAYOUT))) == []
+    assert list(find(shell.log, partitions_of(LAYOUT), NOON)) == []
 
 
 def test_a_state_that_is_lost_is_refused_with_what_can_be_done(shell: Shell) -> None:
