@@ -71,18 +71,17 @@ def _a_zone(_ctx: click.Context, _option: click.Parameter, name: str) -> str:
     return name
 
 
+def _zone(where: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The zone of what names none."""
+    return click.option("--timezone", default="UTC", callback=_a_zone, show_default=True, help=where)
+
+
 ONE_TASK = click.option("--task", help="One registered task for all, not one that is named after each.")
 
 
 @import_.command("kubernetes-cronjob")
 @_common
-@click.option(
-    "--timezone",
-    default="UTC",
-    callback=_a_zone,
-    show_default=True,
-    help="Where no timeZone is said: the controller's.",
-)
+@_zone("Where no timeZone is said: the controller's.")
 @ONE_TASK
 def kubernetes_cronjob(*, files: tuple[str, ...], target: str | None, **said: Any) -> None:
     """CronJobs of Kubernetes: manifests, or what `kubectl get cronjobs -A -o yaml` prints.
@@ -107,13 +106,7 @@ def eventbridge(*, files: tuple[str, ...], target: str | None, **said: Any) -> N
 
 @import_.command()
 @_common
-@click.option(
-    "--timezone",
-    default="UTC",
-    callback=_a_zone,
-    show_default=True,
-    help="Where no time-zone is said: Quartz's machine's.",
-)
+@_zone("Where no time-zone is said: Quartz's machine's.")
 @ONE_TASK
 def quartz(*, files: tuple[str, ...], target: str | None, **said: Any) -> None:
     """Quartz's job files: XML whose root is job-scheduling-data.
