@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,12 +88,24 @@ def started(data: Path, *, brokers: int) -> Iterator[Cluster]:
 
 
 def delete_topics(bootstrap: str, prefix: str) -> None:
-    """Delete every topic whose name begins so."""
+    """Delete every topic whose name begins so.
+
+    The controller answers before the brokers have heard of it. A topic that is asked for meanwhile is still there, and
+    whoever wants it made finds nothing to do: so wait until no broker that is asked names them any more.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topics = [topic for topic in admin.list_topics(timeout=SECONDS).topics if topic.startswith(prefix)]
+    topics = _named(admin, prefix)
     if topics:
         for deleted in admin.delete_topics(topics, operation_timeout=SECONDS).values():
             deleted.result(SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while _named(admin, prefix):
+        assert time.monotonic() < deadline, f"topics {prefix}* are deleted, and the broker still names them"
+        time.sleep(0.02)
+
+
+def _named(admin: AdminClient, prefix: str) -> list[str]:
+    return [topic for topic in admin.list_topics(timeout=SECONDS).topics if topic.startswith(prefix)]
 
 
 def _fail(why: object) -> None:
