@@ -3,14 +3,8 @@
 A batch answers inputs before wakeups, and wakeups only up to an instant at which everything the log then held has
 been read: a pause that was published during an outage is known before the occurrences of the outage are decided.
 
-The transaction is written in this order: decision record (flushed), outputs and rows (flushed), footer; positions are
-committed with it. Only then is the store changed, in one atomic write. What a crash does, at each point:
-
-    before the commit      nothing was seen; the successor reads the same inputs again
-    during the commit      whole or not at all; a torn one is rolled forward from its decision record (restore)
-    after the commit       the store is behind; the successor replays the changelog's tail
-
-When a commit fails in a way that leaves doubt, the processor is closed and opened again: the log tells the truth.
+`runtime.transactions` writes what a batch decided. When a commit fails in a way that leaves doubt, the processor is
+closed and opened again: the log tells the truth.
 """
 
 from __future__ import annotations
@@ -22,26 +16,26 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from runtime import continuity
-from runtime import footer as framing
 from runtime.batch import NOTHING_GIVEN, Batch, Given, outgoing
 from runtime.clock_watch import NEVER_READ, ClockWatch, Remembered
-from runtime.footer import Decision, DecisionHead, Footer, InputPosition
+from runtime.footer import Decision, Footer
 from runtime.log import OffsetOutOfRange, UnknownTopic
 from runtime.machine import Moment, Output, Reached, Woken
 from runtime.operations import Operations
-from runtime.partition import Checkpoint, Partition, checkpoint_bytes
-from runtime.record import SEQUENCE_HEADER, Outgoing, Record, TopicPartition
+from runtime.partition import Partition
+from runtime.record import SEQUENCE_HEADER, Record, TopicPartition
 from runtime.restore import Progress, restore, set_aside
 from runtime.store import StoreCorrupt
 from runtime.telemetry import Event, Metric, Telemetry
-from runtime.workspace import AT, EVIDENCE, META, Workspace
+from runtime.transactions import Transactions
+from runtime.workspace import AT, EVIDENCE, Workspace
 from schemas import codec, topics
 from schemas.facts import ClockHeld, ClockReleased, Fact, GapAccepted
 from schemas.faults import Refused
 
 if TYPE_CHECKING:
     from runtime.clock import Clock
-    from runtime.log import Log, Producer, Reader
+    from runtime.log import Log, Reader
     from runtime.machine import Core
     from runtime.store import Store
 
@@ -107,13 +101,11 @@ class Processor:
         self._watch = ClockWatch(partition, world, said, accept_after=accept_clock_after)
         self._notices: Sequence[Fact] = ()  # what was found when the partition was opened, still to be stated
         self._workspace = Workspace(core, store)
-        self._producer: Producer | None = None
+        self._transactions = Transactions(partition, log, self._workspace, self._watch, world.clock, world.telemetry)
         self._reader: Reader | None = None
         self._mark = NEVER_READ
-        self._decided_until = NEVER_READ
         self._read_until = NEVER_READ
         self._asked: tuple[datetime, Mapping[TopicPartition, int]] | None = None
-        self._sequence = self._epoch_min = 0
         self._cursor: dict[bytes, bytes] = {AT: b"", EVIDENCE: b""}
         self._backlog = False
         self._ended = 0.0
@@ -127,16 +119,17 @@ class Processor:
 
     def _open(self) -> None:
         began = self._clock.since_boot()
-        self._producer = self._log.open_producer(self._partition.transactional_id, group=self._partition.role)
+        self._transactions.take_over()
         self._partitions = continuity.counts_of(self._log, self._partition.layout)
         restored = restore(self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress)
         bearings = continuity.find(self._log, self._partition, restored, self._store.place, self._telemetry)
         self._incarnations, self._notices = bearings.incarnations, bearings.accepted
+        self._transactions.expect(self._incarnations, self._partitions)
         if restored.footer is not None:
             self._resume(restored.footer)
         if restored.torn is not None:
             self._roll_forward(restored.torn, bearings.positions)
-        if self._producer.tells_time:
+        if self._transactions.tells_time:
             self._watch.ask(lambda: self._commit_nothing(bearings.positions))
         self._reader = self._log.open_reader(bearings.positions)
         self._telemetry.set(Metric.RESTORE_SECONDS, self._labels, self._clock.since_boot() - began)
@@ -151,8 +144,7 @@ class Processor:
         """Release the partition; idempotent. What was not committed is dropped."""
         if self._reader is not None:
             self._reader.close()
-        if self._producer is not None:
-            self._producer.close()
+        self._transactions.close()
         self._store.close()
 
     def settle(self) -> None:
@@ -160,7 +152,7 @@ class Processor:
         self.step(0.0)
         batch = self._new_batch()
         batch.answered = not self._backlog and not self._watch.held
-        if self._decided(batch) > self._decided_until:
+        if self._transactions.decided(batch) > self._transactions.decided_until:
             self._commit(batch, self._opened_reader())
 
     def wake(self) -> None:
@@ -169,20 +161,20 @@ class Processor:
             self._reader.wake()
 
     def _resume(self, footer: Footer) -> None:
-        self._mark, self._decided_until = footer.clock_mark, footer.decided_until
-        self._sequence, self._epoch_min = footer.sequence, footer.epoch + 1
+        self._mark = footer.clock_mark
+        self._transactions.resume(footer)
 
     def _roll_forward(self, torn: Decision, positions: Mapping[TopicPartition, int]) -> None:
         """Complete a transaction of which only the decision is known to be whole: never decide it again."""
         head = torn.head
-        self._epoch_min = max(self._epoch_min, head.epoch + 1)
+        self._transactions.outbid(head.epoch)
         moment = Moment(now=head.now, read_until=head.read_until, entropy=bytes.fromhex(head.entropy))
         batch = self._batch(moment, head.sequence)
         for encoded in torn.facts:
             fact = codec.read_fact(encoded)
             self._stage(batch, fact, encoded, *self._destination(fact))
         self._state_notices(batch)  # positions behind a gap, and that it was accepted: both or neither
-        self._write(batch, positions, head.decided_until)
+        self._transactions.write(batch, positions, head.decided_until)
         self._mark = max(self._mark, head.now)
         self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
         self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=head.sequence, **self._labels)
@@ -190,7 +182,7 @@ class Processor:
     def _commit_nothing(self, positions: Mapping[TopicPartition, int]) -> None:
         """For the time of the log, which must be known before anything is decided by ours."""
         self._state_notices(batch := self._new_batch())
-        self._write(batch, positions, self._decided_until)
+        self._transactions.write(batch, positions, self._transactions.decided_until)
 
     # --- one step -------------------------------------------------------------------------------------------------
 
@@ -286,7 +278,7 @@ class Processor:
 
     def _new_batch(self) -> Batch:
         moment = Moment(now=self._mark, read_until=self._read_until, entropy=self._entropy())
-        return self._batch(moment, self._sequence + 1)
+        return self._batch(moment, self._transactions.sequence + 1)
 
     def _batch(self, moment: Moment, sequence: int) -> Batch:
         position = f"{self._partition.role}-{self._partition.number}-{sequence}"
@@ -423,70 +415,12 @@ class Processor:
     # --- committing -----------------------------------------------------------------------------------------------
 
     def _commit(self, batch: Batch, reader: Reader) -> None:
-        self._write(batch, {item: reader.position(item) for item in self._inputs()}, self._decided(batch))
-
-    def _decided(self, batch: Batch) -> datetime:
-        """Up to where the partition has decided everything."""
-        if batch.answered:
-            return max(self._decided_until, batch.moment.read_until)
-        oldest = self._workspace.earliest_wakeup() or batch.moment.read_until
-        return max(self._decided_until, min(batch.moment.read_until, oldest - timedelta(milliseconds=1)))
-
-    def _write(self, batch: Batch, positions: Mapping[TopicPartition, int], decided_until: datetime) -> None:
-        """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
-        continuity.check_topics(self._log, self._incarnations, self._partitions)
-        producer = self._opened_producer()
-        began, changelog = self._clock.since_boot(), self._partition.changelog
-        rows = self._workspace.stage()
-        listed = continuity.listed(positions, self._incarnations)
-        parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []
-        producer.begin()
-        producer.send(
-            Outgoing(*changelog, framing.DECISION_KEY + b"%04d" % index, part) for index, part in enumerate(parts)
-        )
-        if parts:
-            producer.flush()
-        producer.send(batch.outputs)
-        producer.send(Outgoing(*changelog, key, value) for key, value in rows.items())
-        if batch.outputs:
-            producer.flush()  # Its footer says that they are there. To another partition it would overtake them.
-        footer = Footer(
-            role=self._partition.role, partition=self._partition.number, epoch=self._owner_epoch(),
-            sequence=batch.sequence, clock_mark=batch.moment.now, decided_until=decided_until, positions=listed,
-            facts=len(batch.facts), outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
-            changelog_id=self._incarnations[changelog.topic], digest=self._workspace.walk.taken(began),
-        )  # fmt: skip
-        sent_at = self._clock.since_boot()
-        producer.send((Outgoing(*changelog, framing.FOOTER_KEY, framing.footer_bytes(footer)),))
-        receipt = producer.commit(positions)
-        self._workspace.apply({META: checkpoint_bytes(self._checkpoint(footer, receipt.offsets[-1] + 1))})
-        self._sequence, self._decided_until = batch.sequence, decided_until
-        self._watch.hear(receipt.told_at, sent_at)
-        self._telemetry.observe(Metric.COMMIT_SECONDS, self._labels, self._clock.since_boot() - began)
-
-    def _decision_parts(
-        self, batch: Batch, positions: tuple[InputPosition, ...], decided_until: datetime
-    ) -> list[bytes]:
-        head = DecisionHead(
-            role=self._partition.role, partition=self._partition.number, epoch=self._owner_epoch(),
-            sequence=batch.sequence, part=0, last=False, now=batch.moment.now, read_until=batch.moment.read_until,
-            decided_until=decided_until, entropy=batch.moment.entropy.hex(), positions=positions,
-        )  # fmt: skip
-        return framing.decision_parts(head, batch.facts)
-
-    def _checkpoint(self, footer: Footer, changelog_offset: int) -> Checkpoint:
-        return Checkpoint(
-            cluster_id=self._log.cluster_id, topic_id=footer.changelog_id, role=footer.role,
-            partition=footer.partition, changelog_offset=changelog_offset, footer=footer,
-        )  # fmt: skip
+        positions = {item: reader.position(item) for item in self._inputs()}
+        self._transactions.write(batch, positions, self._transactions.decided(batch))
 
     def _heartbeat_is_due(self, batch: Batch) -> bool:
-        stale = self._decided(batch) - self._decided_until
+        stale = self._transactions.decided(batch) - self._transactions.decided_until
         return self._watch.wants_time if self._watch.held else stale >= self._limits.heartbeat
-
-    def _owner_epoch(self) -> int:
-        """The log's; should it have forgotten the id, one above our predecessor's."""
-        return max(self._opened_producer().epoch, self._epoch_min)
 
     def _inputs(self) -> Iterable[TopicPartition]:
         return self._partition.inputs.of(self._partition.number)
@@ -494,7 +428,3 @@ class Processor:
     def _opened_reader(self) -> Reader:
         assert self._reader is not None, "open the processor first"
         return self._reader
-
-    def _opened_producer(self) -> Producer:
-        assert self._producer is not None, "open the processor first"
-        return self._producer

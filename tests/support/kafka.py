@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from deploy.kafka.broker import Cluster, Unavailable, alone
+from tests.support.waiting import eventually
 
 GIVEN = "TIDEWHEEL_TEST_BOOTSTRAP"
 ROOT = Path(__file__).parents[2]
@@ -98,10 +98,7 @@ def delete_topics(bootstrap: str, prefix: str) -> None:
     if topics:
         for deleted in admin.delete_topics(topics, operation_timeout=SECONDS).values():
             deleted.result(SECONDS)
-    deadline = time.monotonic() + SECONDS
-    while _named(admin, prefix):
-        assert time.monotonic() < deadline, f"topics {prefix}* are deleted, and the broker still names them"
-        time.sleep(0.02)
+    eventually(lambda: not _named(admin, prefix), within=SECONDS, what=f"the broker names no {prefix}* any more")
 
 
 def _named(admin: AdminClient, prefix: str) -> list[str]:

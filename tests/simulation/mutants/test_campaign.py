@@ -219,7 +219,7 @@ def test_a_copy_has_the_mutants_change_and_is_gone_afterwards():
     footer = next(each for each in mutants() if each.name == "footer-before-the-outputs")
 
     with copied(footer) as changed, copied(None) as plain:
-        path = "runtime/processor.py"
+        path = "runtime/transactions.py"
         assert (changed / path).read_text() != (plain / path).read_text()
         assert (changed / "runtime/restore.py").read_text() == (plain / "runtime/restore.py").read_text()
         assert (plain / "simulation/loop.py").exists()

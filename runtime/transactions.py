@@ -1,0 +1,160 @@
+"""The transactions of one partition: what a batch decided is written as one, and then applied to the store.
+
+A transaction is written in this order: decision record (flushed), outputs and rows (flushed), footer; positions are
+committed with it. Only then is the store changed, in one atomic write. What a crash does, at each point:
+
+    before the commit      nothing was seen; the successor reads the same inputs again
+    during the commit      whole or not at all; a torn one is rolled forward from its decision record (restore)
+    after the commit       the store is behind; the successor replays the changelog's tail
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from runtime import continuity
+from runtime import footer as framing
+from runtime.clock_watch import NEVER_READ
+from runtime.footer import DecisionHead, Footer, InputPosition
+from runtime.partition import Checkpoint, Partition, checkpoint_bytes
+from runtime.record import Outgoing, TopicPartition
+from runtime.telemetry import Metric
+from runtime.workspace import META
+
+if TYPE_CHECKING:
+    from runtime.batch import Batch
+    from runtime.clock import Clock
+    from runtime.clock_watch import ClockWatch
+    from runtime.log import Log, Producer
+    from runtime.telemetry import Telemetry
+    from runtime.workspace import Workspace
+
+
+class Transactions:
+    """Writes them for one owner, in their order. `take_over`, `resume` where there was one, `expect`, then `write`."""
+
+    def __init__(
+        self, partition: Partition, log: Log, workspace: Workspace, watch: ClockWatch, clock: Clock,
+        telemetry: Telemetry,
+    ) -> None:  # fmt: skip
+        self._partition = partition
+        self._log = log
+        self._workspace = workspace
+        self._watch = watch
+        self._clock = clock
+        self._telemetry = telemetry
+        self._labels = {"role": partition.role, "partition": str(partition.number)}
+        self._producer: Producer | None = None
+        self._partitions: Mapping[str, int] = {}
+        self._incarnations: Mapping[str, str] = {}
+        self._decided_until = NEVER_READ
+        self._sequence = self._epoch_min = 0
+
+    @property
+    def sequence(self) -> int:
+        """Of the last transaction."""
+        return self._sequence
+
+    @property
+    def decided_until(self) -> datetime:
+        """Up to where the last transaction says that everything is decided."""
+        return self._decided_until
+
+    # --- taking over ----------------------------------------------------------------------------------------------
+
+    def take_over(self) -> None:
+        """Fence the predecessor."""
+        self._producer = self._log.open_producer(self._partition.transactional_id, group=self._partition.role)
+
+    def resume(self, footer: Footer) -> None:
+        """Go on behind the last whole transaction."""
+        self._decided_until = footer.decided_until
+        self._sequence, self._epoch_min = footer.sequence, footer.epoch + 1
+
+    def outbid(self, epoch: int) -> None:
+        """Write with a higher epoch than the owner of a torn transaction had."""
+        self._epoch_min = max(self._epoch_min, epoch + 1)
+
+    def expect(self, incarnations: Mapping[str, str], partitions: Mapping[str, int]) -> None:
+        """Which topics these are: the incarnation of those we remember places of, the counts of those we write to.
+
+        The counts are kept, not copied: they grow with the topics that are written to for the first time.
+        """
+        self._incarnations, self._partitions = incarnations, partitions
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether a commit answers with the log's time."""
+        return self._opened().tells_time
+
+    def close(self) -> None:
+        """Let the id go; idempotent."""
+        if self._producer is not None:
+            self._producer.close()
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def decided(self, batch: Batch) -> datetime:
+        """Up to where the partition has decided everything."""
+        if batch.answered:
+            return max(self._decided_until, batch.moment.read_until)
+        oldest = self._workspace.earliest_wakeup() or batch.moment.read_until
+        return max(self._decided_until, min(batch.moment.read_until, oldest - timedelta(milliseconds=1)))
+
+    def write(self, batch: Batch, positions: Mapping[TopicPartition, int], decided_until: datetime) -> None:
+        """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
+        continuity.check_topics(self._log, self._incarnations, self._partitions)
+        producer = self._opened()
+        began, changelog = self._clock.since_boot(), self._partition.changelog
+        rows = self._workspace.stage()
+        listed = continuity.listed(positions, self._incarnations)
+        parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []
+        producer.begin()
+        producer.send(
+            Outgoing(*changelog, framing.DECISION_KEY + b"%04d" % index, part) for index, part in enumerate(parts)
+        )
+        if parts:
+            producer.flush()
+        producer.send(batch.outputs)
+        producer.send(Outgoing(*changelog, key, value) for key, value in rows.items())
+        if batch.outputs:
+            producer.flush()  # Its footer says that they are there. To another partition it would overtake them.
+        footer = Footer(
+            role=self._partition.role, partition=self._partition.number, epoch=self._owner_epoch(),
+            sequence=batch.sequence, clock_mark=batch.moment.now, decided_until=decided_until, positions=listed,
+            facts=len(batch.facts), outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
+            changelog_id=self._incarnations[changelog.topic], digest=self._workspace.walk.taken(began),
+        )  # fmt: skip
+        sent_at = self._clock.since_boot()
+        producer.send((Outgoing(*changelog, framing.FOOTER_KEY, framing.footer_bytes(footer)),))
+        receipt = producer.commit(positions)
+        self._workspace.apply({META: checkpoint_bytes(self._checkpoint(footer, receipt.offsets[-1] + 1))})
+        self._sequence, self._decided_until = batch.sequence, decided_until
+        self._watch.hear(receipt.told_at, sent_at)
+        self._telemetry.observe(Metric.COMMIT_SECONDS, self._labels, self._clock.since_boot() - began)
+
+    def _decision_parts(
+        self, batch: Batch, positions: tuple[InputPosition, ...], decided_until: datetime
+    ) -> list[bytes]:
+        head = DecisionHead(
+            role=self._partition.role, partition=self._partition.number, epoch=self._owner_epoch(),
+            sequence=batch.sequence, part=0, last=False, now=batch.moment.now, read_until=batch.moment.read_until,
+            decided_until=decided_until, entropy=batch.moment.entropy.hex(), positions=positions,
+        )  # fmt: skip
+        return framing.decision_parts(head, batch.facts)
+
+    def _checkpoint(self, footer: Footer, changelog_offset: int) -> Checkpoint:
+        return Checkpoint(
+            cluster_id=self._log.cluster_id, topic_id=footer.changelog_id, role=footer.role,
+            partition=footer.partition, changelog_offset=changelog_offset, footer=footer,
+        )  # fmt: skip
+
+    def _owner_epoch(self) -> int:
+        """The log's; should it have forgotten the id, one above our predecessor's."""
+        return max(self._opened().epoch, self._epoch_min)
+
+    def _opened(self) -> Producer:
+        assert self._producer is not None, "take over first"
+        return self._producer
