@@ -3,6 +3,7 @@
 - No occurrence is decided while a change of its schedule is unread that stood in its partition before it was due.
 - A lease ends by itself only when no report renewed it: from its hand-out on, each report of its holder that lists it
   and stood in the log while it was good makes it good for its whole length again, whenever its owner gets to read it.
+- After a takeover every lease has one fresh period (see `fresh_period`).
 - A word on the end of an attempt that is live ends it in the transaction that reads it.
 - A word on the end of an attempt that was taken back from its worker is told as `attempt.duplicate` by the transaction
   that reads it, or is taken for the run's success.
@@ -19,6 +20,7 @@ from datetime import datetime, timedelta
 
 from runtime.record import TopicPartition
 from schemas import topics
+from simulation.checkers import fresh_period
 from simulation.checkers.marks import CHANGES, duration, nominal_of
 from simulation.checkers.reading import (
     DISPATCHER,
@@ -55,6 +57,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     for log in changelogs(evidence, DISPATCHER):
         reports = [event for event in _reports(evidence) if event.place.partition == log.partition]
         yield from _partition(evidence, log, reports, apart)
+    yield from fresh_period.check(evidence)
 
 
 # --- changes of schedules -----------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 An occurrence that is no older than its schedule's grace has a run as if it were on time: it is not skipped as missed,
 nor caught up. Age is measured against the end of the recovery that the partition is in; outside of one nothing is
-missed. And what is older than its grace in a recovery is not treated as if it were on time.
+missed. And what is older than its grace in a recovery is not treated as if it were on time. With a jitter, which is no
+longer than its trigger says, an occurrence is younger than its nominal instant tells.
+
+What waits for its turn was judged when it began to wait; that it waits in vain is no miss.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from simulation.checkers.marks import duration
+from simulation.checkers.marks import duration, longest_jitter
 from simulation.checkers.reading import SCHEDULER, Data, Fact, changelogs, instant
 from simulation.evidence import Evidence, Violation
 
@@ -26,6 +29,7 @@ class _Partition:
 
     recovery: datetime | None = None  # the end of the one it is in
     grace: dict[tuple[str, str, int], timedelta] = field(default_factory=dict)  # by schedule and version
+    jitter: dict[tuple[str, str, int], timedelta] = field(default_factory=dict)  # the longest
     waits: set[tuple[str, str, str]] = field(default_factory=set)
 
 
@@ -46,11 +50,12 @@ def _follow(partition: _Partition, fact: Fact) -> Iterator[Violation]:
         case "recovery.finished":
             partition.recovery = None
         case "schedule.accepted":
-            grace = duration(data["definition"].get("grace", GRACE))
-            partition.grace[data["tenant"], data["schedule"], data["version"]] = grace
+            version = data["tenant"], data["schedule"], data["version"]
+            partition.grace[version] = duration(data["definition"].get("grace", GRACE))
+            partition.jitter[version] = longest_jitter(data["definition"])
         case "occurrence.deferred" if data.get("nominal_time"):
             partition.waits.add(_occurrence(data))
-        case "occurrence.skipped" if data["reason"] == "catch_up":
+        case "occurrence.skipped" if data["reason"] == "catch_up" and not _waited(partition, data):
             yield from _missed(partition, fact, _last(data), "skipped as missed")
         case "run.created" if data.get("nominal_time") and _occurrence(data) not in partition.waits:
             if data["cause"] == "catch_up":
@@ -68,9 +73,14 @@ def _missed(partition: _Partition, fact: Fact, nominal: datetime, how: str) -> I
 
 
 def _late(partition: _Partition, fact: Fact, nominal: datetime) -> Iterator[Violation]:
-    if partition.recovery is not None and nominal < partition.recovery - _grace(partition, fact.data):
+    jitter = partition.jitter.get((fact.data["tenant"], fact.data["schedule"], fact.data["version"]), timedelta(0))
+    if partition.recovery is not None and nominal + jitter < partition.recovery - _grace(partition, fact.data):
         what = f"{_named(fact.data)} of {nominal:%H:%M:%S} was missed by {partition.recovery:%H:%M:%S.%f}"
         yield Violation(invariant=ID, what=f"{what}, and is created as if it were on time", where=fact.place)
+
+
+def _waited(partition: _Partition, data: Data) -> bool:
+    return bool(data.get("nominal_time")) and _occurrence(data) in partition.waits
 
 
 def _last(data: Data) -> datetime:

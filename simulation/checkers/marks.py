@@ -4,6 +4,7 @@ Each footer names an instant up to which everything is decided (`decided_until`)
 transactions:
 
 - No occurrence has its first decision behind a footer that already spoke for it, unless its schedule was changed since.
+  A footer speaks for what is due; with a jitter that is later than the nominal instant, by no more than it is long.
 - No run whose outcome the scheduler has not settled is there for ten minutes without being asked after.
 - No attempt is live behind a footer that spoke for its timeout, and no run is open behind one that spoke for its
   deadline. An attempt that nobody heard to have begun has `start_by` more.
@@ -51,6 +52,12 @@ def duration(text: str) -> timedelta:
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
+def longest_jitter(definition: Data) -> timedelta:
+    """By how much an occurrence may be due after its nominal instant."""
+    text = definition.get("trigger", {}).get("jitter")
+    return duration(text) if text else timedelta(0)
+
+
 # --- occurrences --------------------------------------------------------------------------------------------------
 
 
@@ -60,6 +67,7 @@ class _Schedule:
 
     since: datetime = NEVER
     decided: set[str] = field(default_factory=set)  # nominal instants that wait
+    jitter: dict[int, timedelta] = field(default_factory=dict)  # the longest, by version
 
 
 def _occurrences(log: Changelog) -> Iterator[Violation]:
@@ -73,6 +81,8 @@ def _occurrences(log: Changelog) -> Iterator[Violation]:
                 schedule = schedules.setdefault((fact.data["tenant"], fact.data["schedule"]), _Schedule())
                 if fact.type in CHANGES:
                     schedule.since = mark
+                    if fact.type == "schedule.accepted":
+                        schedule.jitter[fact.data["version"]] = longest_jitter(fact.data["definition"])
                 else:
                     yield from _occurrence(schedule, fact, mark)
         mark = _mark(written.footer, mark)
@@ -96,10 +106,17 @@ def _occurrence(schedule: _Schedule, fact: Fact, mark: datetime) -> Iterator[Vio
         return
     if fact.type == "occurrence.deferred":
         schedule.decided.add(nominal)
-    if schedule.since < instant(nominal) <= mark:
+    if schedule.since < _due(schedule, fact, nominal) <= mark:
         name = f"{fact.data['tenant']}/{fact.data['schedule']}"
         what = f"{name} of {nominal} has no decision yet, and all was decided until {mark:%H:%M:%S.%f}"
         yield Violation(invariant=ID, what=what, where=fact.place)
+
+
+def _due(schedule: _Schedule, fact: Fact, nominal: str) -> datetime:
+    """When a decision was due at the latest: a run says it, the others are as late as their jitter may be long."""
+    if fact.type == "run.created":
+        return instant(fact.data["due_at"])
+    return instant(nominal) + schedule.jitter.get(fact.data.get("version", 0), timedelta(0))
 
 
 def nominal_of(fact: Fact) -> str | None:

@@ -55,4 +55,15 @@ def test_what_was_missed_and_is_created_as_if_it_were_on_time_is_found():
 def test_what_waited_for_its_turn_was_judged_before_and_other_reasons_are_no_misses():
     deferred = of_schedule("occurrence.deferred", version=1, nominal_time=z("12:00:05"), reason="buffered")
     assert found(RECOVERY, deferred, OVER, created("12:00:05", cause="catch_up")) == []
+    assert found(RECOVERY, deferred, OVER, skipped(nominal_time=z("12:00:05"))) == []
     assert found(skipped("overlap", nominal_time=z("12:00:05"))) == []
+
+
+def test_what_a_jitter_can_have_made_late_is_as_young_as_the_jitter_is_long():
+    jittered = of_schedule(
+        "schedule.accepted",
+        version=1,
+        definition={"grace": "PT2M", "trigger": {"cron": "* * * * *", "jitter": "PT30S"}},
+    )
+    assert found(jittered, RECOVERY, created("12:02:30")) == []
+    assert len(found(jittered, RECOVERY, created("12:02:29"))) == 1

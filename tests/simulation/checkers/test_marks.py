@@ -1,6 +1,7 @@
 """I21: a partition has decided what it says it has decided."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,25 @@ def test_what_was_deferred_has_its_decision_and_a_manual_run_needs_none():
     given.transaction("scheduler", "12:00:05", [deferred])
     given.transaction("scheduler", "12:00:20", [created("12:00:05"), created("12:00:10", cause="manual")])
     assert found(given) == []
+
+
+def test_with_a_jitter_a_footer_speaks_for_what_is_due_and_not_for_what_has_its_nominal_instant_behind_it():
+    def decided(fact: dict[str, Any]) -> list[str]:
+        given = Given()
+        definition = {"trigger": {"cron": "* * * * *", "jitter": "PT30S"}}
+        fact_ = of_schedule("schedule.accepted", version=1, definition=definition, effective_at=z("12:00:00"))
+        given.transaction("scheduler", "12:00:00", [fact_])
+        given.transaction("scheduler", "12:00:20")
+        given.transaction("scheduler", "12:00:35")
+        given.transaction("scheduler", "12:00:36", [fact])
+        return found(given)
+
+    assert decided(created("12:00:05", due_at=z("12:00:36"))) == []
+    assert len(decided(created("12:00:05", due_at=z("12:00:35")))) == 1
+    skipped = of_schedule("occurrence.skipped", nominal_time=z("12:00:06"), reason="overlap", version=1)
+    assert decided(skipped) == []
+    too_late = of_schedule("occurrence.skipped", nominal_time=z("12:00:05"), reason="overlap", version=1)
+    assert len(decided(too_late)) == 1
 
 
 def test_a_change_that_came_late_may_reach_back_to_before_the_mark():
