@@ -1,4 +1,4 @@
-"""Which jobs (and later calendars, queues, tenants) are registered? From the compacted topic `catalog`.
+"""Which jobs, calendars, queues and tenants are registered? From the compacted topic `catalog`.
 
 A deleted one keeps its row without a definition, so that an echo of an older version cannot bring it back.
 """

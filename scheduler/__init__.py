@@ -1,7 +1,7 @@
 """WHEN: schedule changes and time in; runs and skipped occurrences out. Pure.
 
 One instance serves one partition. Its inputs are commands (`schedule-changes`), outcomes of runs (`run-outcomes`), the
-catalog of registered jobs, and wakeups; its outputs are facts, which `routing` sends to their topics.
+catalog (jobs, calendars, queues, tenants), and wakeups; its outputs are facts, which `routing` sends to their topics.
 
     command ──▶ commands/   judged once, remembered for seven days, in force from the instant it was published
                  ├─ delays      it waits for a record of the catalog, and those behind it wait with it

@@ -16,7 +16,7 @@ from scheduler import bounds, occurrences, plan, templates
 from scheduler.instants import from_seconds, seconds, text
 from scheduler.plan import Plan
 from scheduler.timeline import LAST_INSTANT
-from schemas import definitions
+from schemas import definitions, references
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
 
@@ -76,9 +76,11 @@ def schedule(
     return Checked(schedule=model, definition=document, plan=compiled, warnings=warnings)
 
 
-def job(data: Any, *, strict: bool = False, pointer: str = "") -> tuple[definitions.Job, tuple[str, ...]]:
-    """A job definition and its warnings, or `Refused` with every fault in it."""
-    model, warnings = definitions.read_job(data, strict=strict, pointer=pointer)
+def reference(
+    kind: str, data: Any, *, strict: bool = False, pointer: str = ""
+) -> tuple[definitions.Model, tuple[str, ...]]:
+    """The definition of a job, calendar, queue or tenant and its warnings, or `Refused` with every fault in it."""
+    model, warnings = definitions.read_as(references.KINDS[kind], data, strict=strict, pointer=pointer)
     faults = tuple(_payload(model, f"{pointer}/payload"))
     if faults:
         raise Refused(*faults)
@@ -201,7 +203,7 @@ def _at(instants: tuple[datetime, ...], grace: timedelta, now: datetime, pointer
 # --- payload and policies -----------------------------------------------------------------------------------------
 
 
-def _payload(model: definitions.Job | str, pointer: str) -> Iterator[Fault]:
+def _payload(model: definitions.Model | str, pointer: str) -> Iterator[Fault]:
     if isinstance(model, definitions.Job):
         yield from templates.faults(model.payload, pointer)
 

@@ -20,6 +20,7 @@ from scheduler import (
     partition,
     plan,
     reading,
+    references,
     state,
     versions,
 )
@@ -29,7 +30,7 @@ from scheduler.instants import from_millis, millis
 from scheduler.partition import CatalogRead
 from scheduler.reading import OutcomeRead
 from scheduler.routing import Routes
-from scheduler.state import JobState, PartitionState, ScheduleState, State
+from scheduler.state import PartitionState, ReferenceState, ScheduleState, State
 from schemas import topics
 from schemas.commands import Command
 from schemas.facts import (
@@ -93,8 +94,9 @@ class SchedulerCore:
             shared = replace(state.stored(PartitionState, rows), rows=rows)
             return partition.check_tz(shared, self._partition, self._tz_version)
         kind, tenant, name = keys.parts(key)
-        if kind == keys.JOBS:
-            return replace(state.stored(JobState, rows), tenant=tenant, name=name, rows=rows)
+        if kind != keys.SCHEDULES:
+            kind = keys.KIND_OF[kind]
+            return replace(state.stored(ReferenceState, rows), kind=kind, tenant=tenant, name=name, rows=rows)
         row = rows.get(keys.MAIN)
         return _with_plans(replace(state.stored(ScheduleState, rows), tenant=tenant, name=name, rows=rows, row=row))
 
@@ -142,12 +144,12 @@ class SchedulerCore:
             if isinstance(input_, OutcomeRead):
                 return due.outcome_read(state_, input_.finished, millis(input_.appended_at))
         match state_, input_:
-            case ScheduleState() | JobState(), Command():
+            case ScheduleState() | ReferenceState(), Command():
                 return commands.decide(state_, input_, context)
-            case JobState(), Woken() if delays.is_due(state_.delays, context.horizon_ms):
+            case ReferenceState(), Woken() if delays.is_due(state_.delays, context.horizon_ms):
                 return commands.look(state_, context)
-            case JobState(), Woken():
-                return (memory.forgetting("job", state_.tenant, state_.name, state_.rows, context.horizon_ms),)
+            case ReferenceState(), Woken():
+                return (memory.forgetting(state_.kind, state_.tenant, state_.name, state_.rows, context.horizon_ms),)
             case PartitionState(), Reached():
                 return partition.reached(state_, input_, context)
             case PartitionState(), CatalogRead():
@@ -162,15 +164,14 @@ class SchedulerCore:
             return evolving.evolve(state_, fact)
         if isinstance(state_, PartitionState):
             return partition.evolve(state_, fact)
-        return _JOB_EVOLUTIONS[type(fact)](state_, fact)
+        return references.evolve(state_, fact)
 
     def wakeup(self, state_: State) -> Wakeup:
         """See `runtime.machine.Core`."""
         if isinstance(state_, ScheduleState):
             at_ms = due.wakeup_ms(state_, history_seconds=self._history_seconds)
-        elif isinstance(state_, JobState):
-            instants = (memory.forget_at_ms(state_.memory), delays.look_at_ms(state_.delays))
-            at_ms = min((at for at in instants if at is not None), default=None)
+        elif isinstance(state_, ReferenceState):
+            at_ms = references.wakeup_ms(state_)
         else:
             at_ms = None
         return NEVER if at_ms is None else _at(at_ms)
@@ -194,12 +195,12 @@ def _of_partition(_fact: Any) -> bytes:
 
 
 def _of_either(fact: CommandRemembered | CommandDelayed | CatalogAwaited | CommandTaken | HistoryForgotten) -> bytes:
-    return keys.job(fact.tenant, fact.name) if fact.of == "job" else keys.schedule(fact.tenant, fact.name)
+    return keys.of(fact.of, fact.tenant, fact.name)
 
 
 # Whose state a fact changes, where it is not its schedule's. Answers and refusals change nobody's.
 _KEYS: Mapping[type[Fact], Callable[[Any], bytes]] = {
-    CatalogEntry: lambda entry: keys.job(entry.tenant, entry.name),
+    CatalogEntry: lambda entry: keys.of(entry.kind, entry.tenant, entry.name),
     CommandRemembered: _of_either,
     CommandDelayed: _of_either,
     CatalogAwaited: _of_either,
@@ -228,39 +229,3 @@ def _with_plans(schedule: ScheduleState) -> ScheduleState:
         if row is not None:
             plans[version] = plan.of_version(row, hash_key)
     return replace(schedule, plans=plans)
-
-
-def _job_entry(job: JobState, fact: CatalogEntry) -> JobState:
-    return replace(job, version=fact.version, definition=fact.definition)
-
-
-def _job_remembered(job: JobState, fact: CommandRemembered) -> JobState:
-    source_version = job.source_version if fact.source_version is None else fact.source_version
-    return replace(job, memory=memory.remember(job.memory, job.rows, fact), source_version=source_version)
-
-
-def _job_forgotten(job: JobState, fact: HistoryForgotten) -> JobState:
-    assert fact.commands_until is not None, "a job keeps no other history"
-    return replace(job, memory=memory.forget(job.memory, job.rows, fact.commands_until))
-
-
-def _job_delayed(job: JobState, fact: CommandDelayed) -> JobState:
-    return replace(job, delays=delays.append(job.delays, job.rows, fact))
-
-
-def _job_awaits(job: JobState, fact: CatalogAwaited) -> JobState:
-    return replace(job, delays=replace(job.delays, look_ms=millis(fact.look_at)))
-
-
-def _job_taken(job: JobState, _fact: CommandTaken) -> JobState:
-    return replace(job, delays=delays.without_first(job.delays, job.rows))
-
-
-_JOB_EVOLUTIONS: Mapping[type[Fact], Callable[[JobState, Any], JobState]] = {
-    CatalogEntry: _job_entry,
-    CommandRemembered: _job_remembered,
-    CommandDelayed: _job_delayed,
-    CatalogAwaited: _job_awaits,
-    CommandTaken: _job_taken,
-    HistoryForgotten: _job_forgotten,
-}

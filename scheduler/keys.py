@@ -14,9 +14,13 @@ LEDGER = b"l/"  # + first nominal              older segments of the ledger
 RUN = b"r/"  # + run id                        a run without an outcome, whole
 VERSION = b"v/"  # + version                   a definition that still decides occurrences
 SKIP = b"k/"  # + nominal                      an occurrence that is to have no run
+REFERENCE = b"x/"  # + kind/tenant/name (PARTITION) an adopted calendar, queue or tenant
 WAITING = b"w/"  # + nominal                   an occurrence that waits behind the first one
 
-SCHEDULES, JOBS = "s", "j"
+# What a key begins with, by what it is of.
+KINDS = {"schedule": "s", "job": "j", "calendar": "c", "queue": "q", "tenant": "t"}
+SCHEDULES = KINDS["schedule"]
+KIND_OF = {letter: kind for kind, letter in KINDS.items()}
 
 
 def schedule(tenant: str, name: str) -> bytes:
@@ -24,9 +28,14 @@ def schedule(tenant: str, name: str) -> bytes:
     return f"{SCHEDULES}/{tenant}/{name}".encode()
 
 
-def job(tenant: str, name: str) -> bytes:
-    """The key of a registered job at its owner."""
-    return f"{JOBS}/{tenant}/{name}".encode()
+def of(kind: str, tenant: str, name: str) -> bytes:
+    """The key of a schedule, or of a reference definition at its owner."""
+    return f"{KINDS[kind]}/{tenant}/{name}".encode()
+
+
+def adopted(kind: str, tenant: str, name: str) -> bytes:
+    """The row of an adopted definition (PARTITION)."""
+    return JOB + f"{tenant}/{name}".encode() if kind == "job" else REFERENCE + f"{kind}/{tenant}/{name}".encode()
 
 
 def parts(key: bytes) -> tuple[str, str, str]:

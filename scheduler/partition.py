@@ -1,4 +1,4 @@
-"""What all keys of a partition share: adopted jobs, the recovery that is under way, the tz database it decides with."""
+"""What all keys of a partition share: adopted definitions, the recovery under way, the tz database it decides with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from runtime.machine import Reached
 from scheduler import keys
 from scheduler.context import Context
-from scheduler.plan import AdoptedJob
+from scheduler.plan import Adopted
 from scheduler.state import PartitionState, Recovery
 from schemas import codec
 from schemas.facts import (
@@ -24,6 +24,7 @@ from schemas.frozen import frozen
 
 ROLE = "scheduler"
 TRIMMED_EVERY = timedelta(days=1)
+ADOPTED = frozenset({"job", "calendar", "queue", "tenant"})  # kinds of the catalog that decisions rest on
 
 
 class TzVersionTooOld(Exception):
@@ -83,8 +84,8 @@ def _trimmed(state: PartitionState, until: datetime, context: Context) -> tuple[
 
 
 def adopt(state: PartitionState, input_: CatalogRead, context: Context) -> tuple[Fact, ...]:
-    """The partition uses what the catalog says from now on; known records and other kinds are left alone."""
-    if input_.offset <= state.catalog_offset or input_.entry.kind != "job":
+    """The partition uses what the catalog says from now on; known records and unknown kinds are left alone."""
+    if input_.offset <= state.catalog_offset or input_.entry.kind not in ADOPTED:
         return ()
     fact = CatalogAdopted(
         role=ROLE, partition=context.partition, offset=input_.offset, adopted_at=context.now, entries=(input_.entry,),
@@ -125,8 +126,8 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
 
 
 def _adopt_row(state: PartitionState, entry: CatalogEntry) -> None:
-    row = keys.JOB + f"{entry.tenant}/{entry.name}".encode()
+    row = keys.adopted(entry.kind, entry.tenant, entry.name)
     if entry.definition is None:
         state.rows.delete(row)
     else:
-        state.rows.put(row, codec.dump(AdoptedJob(version=entry.version, definition=entry.definition)))
+        state.rows.put(row, codec.dump(Adopted(version=entry.version, definition=entry.definition)))

@@ -36,8 +36,8 @@ class Version:
 
 
 @frozen
-class AdoptedJob:
-    """A registered job as a partition uses it."""
+class Adopted:
+    """A job, calendar, queue or tenant as a partition uses it."""
 
     version: int
     definition: Mapping[str, Any]
@@ -249,7 +249,7 @@ def recipe(job: definitions.Job, *, name: str | None = None, version: int | None
 @lru_cache(maxsize=JOBS_MAX)
 def adopted_recipe(row: bytes, name: str) -> JobRecipe:
     """The recipe of a registered job as adopted."""
-    adopted = codec.load(AdoptedJob, codec.parse(row))
+    adopted = codec.load(Adopted, codec.parse(row))
     return recipe(definitions.Job.model_validate(adopted.definition), name=name, version=adopted.version)
 
 

@@ -14,7 +14,7 @@ from scheduler.forwarding import Misplaced
 from scheduler.partition import CatalogRead
 from schemas import codec, identity, topics
 from schemas.codec import Envelope
-from schemas.commands import EVERYONE, Command, read_request
+from schemas.commands import Command, read_request
 from schemas.facts import CatalogEntry, CommandRejected, Fact, RunFinished
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
@@ -93,10 +93,6 @@ def rejection(record: Record, faults: Sequence[Fault], now: datetime) -> Command
 def command(record: Record, envelope: Envelope) -> Command:
     """The command in a record, or `Refused`."""
     request = read_request(envelope)
-    for field, value in (("tenant", request.tenant), ("name", request.name)):
-        if value == EVERYONE:
-            message = f"a schedule, job or run has a {field}"
-            raise Refused(Fault(pointer=f"/data/{field}", code="name", message=message, remedy="name it"))
     place = forwarding.place_of(record)
     return Command(
         id=envelope.id,

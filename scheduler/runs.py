@@ -23,7 +23,7 @@ def recipe_of(plan_: Plan, tenant: str, shared: PartitionState) -> JobRecipe | N
     """The job of a schedule as the partition knows it now; None for one that nobody has registered."""
     if plan_.job_name is None:
         return plan_.recipe
-    row = shared.rows.get(keys.JOB + f"{tenant}/{plan_.job_name}".encode())
+    row = shared.rows.get(keys.adopted("job", tenant, plan_.job_name))
     return None if row is None else plan.adopted_recipe(row, plan_.job_name)
 
 

@@ -1,4 +1,4 @@
-"""What the scheduler knows: of a schedule, of a registered job, and of the partition.
+"""What the scheduler knows: of a schedule, of a reference definition, and of the partition.
 
 A schedule's state is one small row, however long it has existed and however many runs it has open; what grows with them
 are rows of their own (`keys`). `rows` and `plans` come with loading and are not part of the stored row.
@@ -187,9 +187,10 @@ class ScheduleState:
 
 
 @frozen
-class JobState:
-    """A registered job as its owner knows it; `definition` None: there is none (any more)."""
+class ReferenceState:
+    """A job, calendar, queue or tenant as its owner knows it; `definition` None: there is none (any more)."""
 
+    kind: str = field(default="", metadata={"wire": False})
     tenant: str = field(default="", metadata={"wire": False})
     name: str = field(default="", metadata={"wire": False})
     rows: Rows = field(default=None, metadata={"wire": False}, compare=False, repr=False)  # type: ignore[assignment]
@@ -210,7 +211,7 @@ class Recovery:
 
 @frozen
 class PartitionState:
-    """What all keys of a partition share. Adopted jobs are its rows; decisions before `history_from` are not kept."""
+    """What all keys of a partition share. Adopted definitions are rows; decisions before `history_from` are gone."""
 
     rows: Rows = field(default=None, metadata={"wire": False}, compare=False, repr=False)  # type: ignore[assignment]
     tz_version: str = ""
@@ -219,7 +220,7 @@ class PartitionState:
     history_from: datetime | None = None
 
 
-State = ScheduleState | JobState | PartitionState
+State = ScheduleState | ReferenceState | PartitionState
 
 
 def changed(state: ScheduleState, **fields: Any) -> ScheduleState:

@@ -5,6 +5,7 @@ people and programs we do not control, so they are pydantic models that refuse c
 are frozen dataclasses that the cores build cheaply and the codec writes as CloudEvents.
 
     definitions   what a schedule and a job look like, with their defaults
+    references, rates   calendars, queues and tenants: what stands in the catalog besides jobs
     commands      requests on `schedule-changes`
     facts         what happened, as published
     internal, scheduling   records and facts that only Tidewheel's own processes read

@@ -21,7 +21,7 @@ from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
 
 PREFIX = "tidewheel."
-EVERYONE = "_"  # the tenant of what belongs to no tenant: queues
+EVERYONE = "_"  # the tenant of what belongs to no tenant: queues; and the name of a tenant's own definition
 
 _OF_CATALOG = re.compile(r"scheduler-(0|[1-9][0-9]{0,4})-(0|[1-9][0-9]{0,17})\Z")  # only schedulers write the catalog
 
@@ -87,11 +87,61 @@ class JobDelete(Request):
     """Remove a registered job; schedules that name it skip their occurrences with `no_job`."""
 
 
+class CalendarPut(Request):
+    """Create or replace a calendar: the days that schedules exclude by its name."""
+
+    definition: dict[str, Any]
+
+
+class CalendarDelete(Request):
+    """Remove a calendar; schedules that name it exclude nothing by it."""
+
+
+class _OfNoTenant(Request):
+    tenant: Literal["_"] = "_"
+
+
+class QueuePut(_OfNoTenant):
+    """Create or replace the definition of a queue."""
+
+    definition: dict[str, Any]
+
+
+class QueueDelete(_OfNoTenant):
+    """Remove a queue's definition; it goes on with the defaults."""
+
+
+class _OfTenant(Request):
+    name: Literal["_"] = "_"
+
+
+class TenantPut(_OfTenant):
+    """Create or replace the definition of a tenant."""
+
+    definition: dict[str, Any]
+
+
+class TenantDelete(_OfTenant):
+    """Remove a tenant's definition; what it has stays, without quotas."""
+
+
 class RunCancel(Request):
     """Ask a run to end. `name` is its schedule."""
 
     run_id: Text
 
+
+# Commands about what stands in the catalog, and which kind of thing it is.
+REFERENCES: Mapping[type[Request], str] = {
+    JobPut: "job",
+    JobDelete: "job",
+    CalendarPut: "calendar",
+    CalendarDelete: "calendar",
+    QueuePut: "queue",
+    QueueDelete: "queue",
+    TenantPut: "tenant",
+    TenantDelete: "tenant",
+}
 
 COMMANDS: Mapping[str, type[Request]] = {
     "tidewheel.schedule.put.v1": SchedulePut,
@@ -102,6 +152,12 @@ COMMANDS: Mapping[str, type[Request]] = {
     "tidewheel.schedule.skip_occurrence.v1": ScheduleSkipOccurrence,
     "tidewheel.job.put.v1": JobPut,
     "tidewheel.job.delete.v1": JobDelete,
+    "tidewheel.calendar.put.v1": CalendarPut,
+    "tidewheel.calendar.delete.v1": CalendarDelete,
+    "tidewheel.queue.put.v1": QueuePut,
+    "tidewheel.queue.delete.v1": QueueDelete,
+    "tidewheel.tenant.put.v1": TenantPut,
+    "tidewheel.tenant.delete.v1": TenantDelete,
     "tidewheel.run.cancel.v1": RunCancel,
 }
 
@@ -109,9 +165,7 @@ COMMANDS: Mapping[str, type[Request]] = {
 LATER: frozenset[str] = frozenset(
     f"tidewheel.{name}.v1"
     for name in (
-        "calendar.put", "calendar.delete", "queue.put", "queue.delete", "tenant.put",
-        "tenant.delete", "backfill.start", "backfill.pause", "backfill.resume", "backfill.cancel", "run.rerun",
-        "run.redrive",
+        "backfill.start", "backfill.pause", "backfill.resume", "backfill.cancel", "run.rerun", "run.redrive",
     )
 )  # fmt: skip
 

@@ -7,10 +7,10 @@ A definition normalises to JSON that says every default, so that a later change 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -36,8 +36,10 @@ __all__ = [
     "Model",
     "Schedule",
     "fault",
+    "given",
     "json_limits",
     "normal_form",
+    "read_as",
     "read_job",
     "read_schedule",
     "unknown_fields",
@@ -70,7 +72,7 @@ def _duration(value: Any) -> timedelta:
         raise Misfit("duration", str(error)) from error
 
 
-def _at_most(count: int) -> BeforeValidator:
+def at_most(count: int) -> BeforeValidator:
     """A list of so many entries. It is counted before its entries are read: a fault for each of many is no help."""
 
     def counted(value: Any) -> Any:
@@ -93,7 +95,7 @@ def _at_least_a_second(value: timedelta) -> timedelta:
     return value
 
 
-def _whole_seconds(value: timedelta) -> timedelta:
+def whole_seconds(value: timedelta) -> timedelta:
     if value.microseconds:
         raise Misfit("range", "must be whole seconds: occurrences are")
     return value
@@ -148,9 +150,16 @@ Later = Annotated[
 
 
 class Model(BaseModel):
-    """Frozen; unknown fields are kept here and judged by the reader (`unknown_fields`)."""
+    """Frozen; unknown fields are kept here and judged by the reader (`unknown_fields`).
+
+    `BELOW` names the models of its fields; that of a list or of an object of named things is the model of each.
+    `LATER` is what the contract names and this version cannot do: field, is it asked for, what to do instead.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
+    BELOW: ClassVar[Mapping[str, type[Model]]] = {}
+    NAMED: ClassVar[frozenset[str]] = frozenset()  # fields of `BELOW` that are objects of named things
+    LATER: ClassVar[tuple[tuple[str, Callable[[Any], bool], str], ...]] = ()
 
 
 class Retry(Model):
@@ -161,7 +170,7 @@ class Retry(Model):
     factor: float = Field(default=2.0, strict=True, ge=1, le=100)
     max: PositiveDuration = timedelta(minutes=5)
     jitter: Literal["full", "none"] = "full"
-    never_on: Annotated[tuple[Text, ...], Field(max_length=NEVER_ON_MAX), _at_most(NEVER_ON_MAX)] = ()
+    never_on: Annotated[tuple[Text, ...], Field(max_length=NEVER_ON_MAX), at_most(NEVER_ON_MAX)] = ()
     budget: Later = None
 
 
@@ -221,7 +230,7 @@ Cron = Annotated[str, Field(min_length=1, max_length=limits.CRON_CHARACTERS_MAX)
 Crons = Annotated[
     tuple[Cron, ...],
     Field(min_length=1, max_length=limits.CRON_EXPRESSIONS_MAX),
-    _at_most(limits.CRON_EXPRESSIONS_MAX),
+    at_most(limits.CRON_EXPRESSIONS_MAX),
 ]
 
 
@@ -230,9 +239,9 @@ class Exclude(Model):
 
     calendars: Later = None
     cron: Annotated[
-        tuple[Cron, ...], Field(max_length=limits.CRON_EXPRESSIONS_MAX), _at_most(limits.CRON_EXPRESSIONS_MAX)
+        tuple[Cron, ...], Field(max_length=limits.CRON_EXPRESSIONS_MAX), at_most(limits.CRON_EXPRESSIONS_MAX)
     ] = ()
-    dates: Annotated[tuple[Day, ...], Field(max_length=limits.AT_INSTANTS_MAX), _at_most(limits.AT_INSTANTS_MAX)] = ()
+    dates: Annotated[tuple[Day, ...], Field(max_length=limits.AT_INSTANTS_MAX), at_most(limits.AT_INSTANTS_MAX)] = ()
 
 
 class Trigger(Model):
@@ -245,12 +254,12 @@ class Trigger(Model):
         ]
         | None
     ) = None
-    every: Annotated[LongerDuration, AfterValidator(_whole_seconds)] | None = None
+    every: Annotated[LongerDuration, AfterValidator(whole_seconds)] | None = None
     at: (
         Annotated[
             tuple[Instant, ...],
             Field(min_length=1, max_length=limits.AT_INSTANTS_MAX),
-            _at_most(limits.AT_INSTANTS_MAX),
+            at_most(limits.AT_INSTANTS_MAX),
         ]
         | None
     ) = None
@@ -262,7 +271,7 @@ class Trigger(Model):
     fold_policy: Literal["first", "second", "both"] = "first"
     anchor: Instant | None = None
     from_: Later = Field(default=None, alias="from")
-    jitter: Annotated[LongerDuration, AfterValidator(_whole_seconds)] | None = None
+    jitter: Annotated[LongerDuration, AfterValidator(whole_seconds)] | None = None
     start_at: Instant | None = None
     end_at: Instant | None = None
     max_runs: Annotated[int, Field(strict=True, ge=1, le=2**53)] | None = None
@@ -340,12 +349,12 @@ def read_schedule(data: Any, *, strict: bool, pointer: str = "") -> tuple[Schedu
 
     `strict` is the door: an unknown field is a fault. Otherwise it is a warning.
     """
-    return _read(Schedule, data, strict=strict, pointer=pointer)
+    return read_as(Schedule, data, strict=strict, pointer=pointer)
 
 
 def read_job(data: Any, *, strict: bool, pointer: str = "") -> tuple[Job, tuple[str, ...]]:
     """A job and its warnings, or `Refused` with every fault."""
-    return _read(Job, data, strict=strict, pointer=pointer)
+    return read_as(Job, data, strict=strict, pointer=pointer)
 
 
 def normal_form(model: Model) -> dict[str, Any]:
@@ -353,7 +362,8 @@ def normal_form(model: Model) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _read(cls: type[M], data: Any, *, strict: bool, pointer: str) -> tuple[M, tuple[str, ...]]:
+def read_as(cls: type[M], data: Any, *, strict: bool, pointer: str = "") -> tuple[M, tuple[str, ...]]:
+    """A definition of a kind and its warnings, or `Refused` with every fault."""
     if faults := tuple(limits.definition_limits(data, pointer)):
         raise Refused(*faults)
     unknown = tuple(islice(_unknown(cls, data, pointer), UNKNOWN_FIELDS_MAX))
@@ -385,15 +395,26 @@ def _unknown(cls: type[Model], data: Any, pointer: str) -> Iterator[Fault]:
         if key not in known:
             yield refusals.unknown_field(str(key), known, pointer)
         elif (below := _below(cls, key, value)) is not None:
-            yield from _unknown(below, value, f"{pointer}/{key}")
+            for where, part in _parts(value, f"{pointer}/{key}", named=key in cls.NAMED):
+                yield from _unknown(below, part, where)
 
 
 def _below(cls: type[Model], key: str, value: Any) -> type[Model] | None:
     """The model that reads a field, where the field has one."""
     if key != "target" or not isinstance(value, Mapping):
-        return _BELOW.get((cls, key))
+        return _BELOW.get((cls, key)) or cls.BELOW.get(key)
     kind = value.get("type")
     return _TARGETS.get(kind) if isinstance(kind, str) else None  # a list cannot be looked up: it has no hash
+
+
+def _parts(value: Any, pointer: str, *, named: bool) -> Iterator[tuple[str, Any]]:
+    """What a field holds: itself, the entries of a list, or things by their names."""
+    if isinstance(value, (list, tuple)):
+        yield from ((f"{pointer}/{index}", part) for index, part in enumerate(value))
+    elif named and isinstance(value, Mapping):
+        yield from ((f"{pointer}/{values.escaped(str(name))}", part) for name, part in value.items())
+    else:
+        yield pointer, value
 
 
 _BELOW: Mapping[tuple[type[Model], str], type[Model]] = {
@@ -414,33 +435,36 @@ def _keys(cls: type[BaseModel]) -> list[str]:
 def _children(model: BaseModel) -> Iterator[tuple[str, BaseModel]]:
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
-        if isinstance(value, BaseModel):
-            yield field.alias or name, value
+        for where, part in _parts(value, field.alias or name, named=isinstance(value, dict)):
+            if isinstance(part, BaseModel):
+                yield where, part
 
 
-def _given(value: Any) -> bool:
+def given(value: Any) -> bool:
+    """Whether a field is asked for at all."""
     return value is not None
 
 
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
 _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
-    (Retry, "budget", _given, "leave it out"),
+    (Retry, "budget", given, "leave it out"),
     (Job, "target", lambda value: value.type != "task", "use {type: task, name: …}"),
     (Job, "priority", lambda value: value != "normal", "use normal"),
-    (Job, "concurrency", _given, "leave it out"),
-    (Job, "log_retention", _given, "leave it out"),
-    (Trigger, "from_", _given, "leave it out"),
-    (Exclude, "calendars", _given, "write their dates"),
-    (CatchUp, "rate", _given, "leave it out"),
-    (Schedule, "after", _given, "leave it out"),
-    (Schedule, "pause_on_failure", _given, "leave it out"),
+    (Job, "concurrency", given, "leave it out"),
+    (Job, "log_retention", given, "leave it out"),
+    (Trigger, "from_", given, "leave it out"),
+    (Exclude, "calendars", given, "write their dates"),
+    (CatchUp, "rate", given, "leave it out"),
+    (Schedule, "after", given, "leave it out"),
+    (Schedule, "pause_on_failure", given, "leave it out"),
     (Schedule, "trigger", lambda value: value is None, "give a trigger"),
 )
 
 
 def unsupported(model: BaseModel, pointer: str = "") -> Iterator[Fault]:
     """A `not_supported` fault for each thing the contract names and this version cannot do."""
-    for kind, name, asked_for, remedy in _LATER:
+    own = model.LATER if isinstance(model, Model) else ()
+    for kind, name, asked_for, remedy in (*_LATER, *((type(model), *each) for each in own)):
         if isinstance(model, kind) and asked_for(getattr(model, name)):
             where = f"{pointer}/{kind.model_fields[name].alias or name}"
             yield Fault(pointer=where, code="not_supported", message="this version cannot do that yet", remedy=remedy)

@@ -54,7 +54,7 @@ def documents() -> dict[str, str]:
         schemas[asyncapi.schema_path(type_)] = jsonschema.of_fact(fact, internal=fact not in FACTS)
     for type_, model in COMMANDS.items():
         schemas[asyncapi.schema_path(type_)] = jsonschema.of_command(type_, model)
-    for name in ("schedule", "job"):
+    for name in jsonschema.DEFINITIONS:
         schemas[f"definitions/{name}.json"] = jsonschema.of_definition(name)
     schemas["definitions/file.json"] = jsonschema.of_definition_file()
     schemas["asyncapi.json"] = asyncapi.document(_version())

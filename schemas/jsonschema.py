@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from schemas import definitions, shapes
-from schemas.commands import SchedulePut
+from schemas import definitions, references, shapes
+from schemas.commands import REFERENCES, Request, SchedulePut
 from schemas.facts import Fact
 from schemas.shapes import Shape
 
@@ -28,7 +28,9 @@ _SCALARS: Mapping[Any, Schema] = {
     timedelta: {"type": "string", "format": "duration"},
 }
 
-_DEFINITIONS: Mapping[str, type[BaseModel]] = {"schedule": definitions.Schedule, "job": definitions.Job}
+DEFINITIONS: Mapping[str, type[BaseModel]] = {"schedule": definitions.Schedule, **references.KINDS}
+
+NO_TENANT = ("queue", "tenant")  # kinds whose definitions name no tenant besides themselves
 
 CLOUDEVENT: Schema = {
     "$schema": DIALECT,
@@ -58,30 +60,34 @@ def of_fact(fact: type[Fact], *, internal: bool) -> Schema:
     return _document(fact.TYPE, {**schema, **marks, **({"$defs": dict(sorted(parts.items()))} if parts else {})})
 
 
-def of_command(type_: str, model: type[BaseModel]) -> Schema:
+def of_command(type_: str, model: type[Request]) -> Schema:
     """The `data` of a command."""
     schema = _of_model(model)
     if "definition" in schema["properties"]:
-        kind = "schedule" if issubclass(model, SchedulePut) else "job"
+        kind = "schedule" if issubclass(model, SchedulePut) else REFERENCES[model]
         schema["properties"]["definition"] = {"$ref": f"../definitions/{kind}.json"}
     return _document(type_, schema)
 
 
 def of_definition(name: str) -> Schema:
     """A definition without kind, tenant and name."""
-    return _document(name, _of_model(_DEFINITIONS[name]))
+    return _document(name, _of_model(DEFINITIONS[name]))
 
 
 def of_definition_file() -> Schema:
     """One document of a definition file: what `tidewheel apply` reads."""
     name = _of_model(definitions.Job)["properties"]["queue"]["pattern"]
-    head = {"tenant": {"type": "string", "pattern": name}, "name": {"type": "string", "pattern": name}}
+    named, owned = ({field: {"type": "string", "pattern": name}} for field in ("name", "tenant"))
     kinds: list[Schema] = [
-        {"properties": {"kind": {"const": kind.title()}, **head}, "allOf": [{"$ref": f"{kind}.json"}]}
-        for kind in ("schedule", "job")
+        {
+            "properties": {"kind": {"const": kind.title()}, **({} if kind in NO_TENANT else owned), **named},
+            **({} if kind in NO_TENANT else {"required": ["tenant"]}),
+            "allOf": [{"$ref": f"{kind}.json"}],
+        }
+        for kind in DEFINITIONS
     ]
     description = "One document of a definition file; a YAML file may hold several."
-    body = {"description": description, "type": "object", "required": ["kind", "tenant", "name"], "oneOf": kinds}
+    body = {"description": description, "type": "object", "required": ["kind", "name"], "oneOf": kinds}
     return _document("definition-file", body)
 
 

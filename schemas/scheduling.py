@@ -91,7 +91,7 @@ class RunsSwept(_OfSchedule):
 
 @frozen
 class CommandRemembered(Fact):
-    """How a command was answered, so that the same one again is answered alike. `of` is schedule or job."""
+    """How a command was answered, so that the same one again is answered alike. `of`: of which kind of thing."""
 
     TYPE: ClassVar[str] = "tidewheel.command.remembered.v1"
     of: str

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler import bounds, delays, keys, memory, partition
-from scheduler.commands import cancel, delete, jobs, pause, put, skip, trigger
+from scheduler.commands import cancel, delete, pause, put, references, skip, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import from_millis
 from scheduler.memory import Remembered
-from scheduler.state import JobState, ScheduleState
+from scheduler.state import ReferenceState, ScheduleState
 from schemas import commands
 from schemas.commands import Command, Request
 from schemas.facts import CommandRejected, Fact
@@ -25,7 +25,7 @@ from schemas.faults import Fault
 from schemas.internal import CommandAnswered
 from schemas.scheduling import CatalogAwaited, CommandDelayed, CommandRemembered, CommandTaken
 
-Owner = ScheduleState | JobState
+Owner = ScheduleState | ReferenceState
 Handler = Callable[[Any, Command, Any, Context], Verdict]
 
 HANDLERS: Mapping[type[Request], Handler] = {
@@ -36,10 +36,15 @@ HANDLERS: Mapping[type[Request], Handler] = {
     commands.ScheduleTrigger: trigger.decide,
     commands.ScheduleSkipOccurrence: skip.decide,
     commands.RunCancel: cancel.decide,
-    commands.JobPut: jobs.put,
-    commands.JobDelete: jobs.delete,
+    commands.JobPut: references.put,
+    commands.JobDelete: references.delete,
+    commands.CalendarPut: references.put,
+    commands.CalendarDelete: references.delete,
+    commands.QueuePut: references.put,
+    commands.QueueDelete: references.delete,
+    commands.TenantPut: references.put,
+    commands.TenantDelete: references.delete,
 }
-JOBS = (commands.JobPut, commands.JobDelete)
 
 
 def decide(state: Owner, command: Command, context: Context) -> tuple[Fact, ...]:
@@ -87,8 +92,7 @@ def _judged(state: Owner, command: Command, context: Context) -> tuple[Fact, ...
 
 def key_of(command: Command) -> bytes:
     """The key of the state that a command is for."""
-    name_key = keys.job if isinstance(command.request, JOBS) else keys.schedule
-    return name_key(command.tenant, command.name)
+    return keys.of(_of(command), command.tenant, command.name)
 
 
 def _unmet(state: Owner, command: Command) -> Rejected | None:
@@ -145,7 +149,7 @@ def _too_many_wait() -> Rejected:
 
 
 def _of(command: Command) -> str:
-    return "job" if isinstance(command.request, JOBS) else "schedule"
+    return commands.REFERENCES.get(type(command.request), "schedule")
 
 
 def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fact, ...]:

@@ -119,6 +119,6 @@ def _is_at(plan: Plan) -> bool:
 
 
 def _unknown_job(plan: Plan, tenant: str, context: Context) -> tuple[str, ...]:
-    if plan.job_name is None or context.shared.rows.get(keys.JOB + f"{tenant}/{plan.job_name}".encode()) is not None:
+    if plan.job_name is None or context.shared.rows.get(keys.adopted("job", tenant, plan.job_name)) is not None:
         return ()
     return (f"/job: there is no job {plan.job_name!r} yet; until there is, occurrences are skipped",)

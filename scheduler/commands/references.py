@@ -1,4 +1,7 @@
-"""`job.put`, `job.delete`: registered jobs. Their owner writes them to the catalog; every partition adopts them."""
+"""`put` and `delete` of what stands in the catalog: jobs, calendars, queues, tenants.
+
+Their owner accepts them and writes them to the catalog; every partition adopts them from there.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,22 @@ from typing import Any
 from scheduler import checks
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, rejected
 from scheduler.context import Context
-from scheduler.state import JobState
+from scheduler.state import ReferenceState
 from schemas import definitions
-from schemas.commands import Command, JobDelete, JobPut
+from schemas.commands import CalendarPut, Command, JobPut, QueuePut, Request, TenantPut
 from schemas.facts import CatalogEntry
 from schemas.faults import Refused
 
 POINTER = "/data/definition"
 CREATED, REPLACED = 201, 200
 
+Put = JobPut | CalendarPut | QueuePut | TenantPut
 
-def put(state: JobState, command: Command, request: JobPut, context: Context) -> Verdict:
+
+def put(state: ReferenceState, command: Command, request: Put, context: Context) -> Verdict:
     """A version more, the same version again, or what is wrong with the definition."""
     try:
-        model, warnings = checks.job(request.definition, pointer=POINTER)
+        model, warnings = checks.reference(state.kind, request.definition, pointer=POINTER)
     except Refused as refusal:
         return Rejected(reason="invalid", status=422, faults=refusal.faults)
     definition = definitions.normal_form(model)
@@ -35,18 +40,31 @@ def put(state: JobState, command: Command, request: JobPut, context: Context) ->
     )
 
 
-def delete(state: JobState, command: Command, _request: JobDelete, context: Context) -> Verdict:
-    """The job is gone; schedules that name it skip their occurrences."""
+def delete(state: ReferenceState, command: Command, _request: Request, context: Context) -> Verdict:
+    """It is gone; what refers to it does without: see the command's own words."""
     if state.definition is None:
-        message = f"there is no job {state.tenant}/{state.name}"
+        message = f"there is no {state.kind} {name_of(state)}"
         return rejected("not_found", 404, message, "nothing has to be deleted", pointer="/data/name")
     fact = _entry(state, command, context, None)
     return Accepted(facts=(fact,), body=_body(state, fact.version, "deleted", changed=True))
 
 
-def _entry(state: JobState, command: Command, context: Context, definition: Mapping[str, Any] | None) -> CatalogEntry:
+def name_of(state: ReferenceState) -> str:
+    """What people call it."""
+    match state.kind:
+        case "queue":
+            return state.name
+        case "tenant":
+            return state.tenant
+        case _:
+            return f"{state.tenant}/{state.name}"
+
+
+def _entry(
+    state: ReferenceState, command: Command, context: Context, definition: Mapping[str, Any] | None
+) -> CatalogEntry:
     return CatalogEntry(
-        kind="job",
+        kind=state.kind,
         tenant=state.tenant,
         name=state.name,
         version=state.version + 1,
@@ -57,7 +75,7 @@ def _entry(state: JobState, command: Command, context: Context, definition: Mapp
     )
 
 
-def _body(state: JobState, version: int, status: str, *, changed: bool, **more: Any) -> Mapping[str, Any]:
+def _body(state: ReferenceState, version: int, status: str, *, changed: bool, **more: Any) -> Mapping[str, Any]:
     return {
         "tenant": state.tenant, "name": state.name, "version": version, "state": status, "changed": changed, **more
     }  # fmt: skip
