@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from schemas import codec, refusals
+from schemas import codec, definitions, refusals
 from schemas.facts import ErrorInfo
 from schemas.faults import Fault, Refused
 from schemas.internal import FinishedLease
@@ -27,6 +27,9 @@ Lease = Annotated[str, Field(min_length=1, max_length=LEASE_LENGTH_MAX)]
 Outcome = Literal["succeeded", "failed", "cancelled", "interrupted"]
 Wait = Annotated[float, Field(strict=True, ge=0, le=WAIT_SECONDS_MAX, description="seconds to wait for leases")]
 Slots = Annotated[int, Field(strict=True, ge=0, le=10_000, description="free slots at this moment")]
+RetryAfter = Annotated[
+    definitions.Duration | None, Field(description="of a failed attempt: it is not tried again before, PT30S or 30s")
+]
 Tasks = Annotated[tuple[Text, ...], Field(max_length=1_000)]
 Leases = Annotated[tuple[Lease, ...], Field(max_length=LEASES_MAX)]
 
@@ -49,6 +52,7 @@ class Finished(_Model):
     outcome: Outcome
     result: Any = None
     error: ErrorBody | None = None
+    retry_after: RetryAfter = None
 
 
 class Report(_Model):
@@ -95,6 +99,7 @@ class Completion(_Model):
     outcome: Outcome
     result: Any = None
     error: ErrorBody | None = None
+    retry_after: RetryAfter = None
     logs: str = ""
 
 
@@ -122,7 +127,10 @@ def finished_lease(body: Finished | Completion, lease: str, pointer: str) -> Fin
     """What a report says of a finished lease; `Refused` for a result that is too large or too deep."""
     if body.result is not None:
         _check(body.result, f"{pointer}/result")
-    return FinishedLease(lease=lease, outcome=body.outcome, result=body.result, error=_cut(body.error))
+    return FinishedLease(
+        lease=lease, outcome=body.outcome, result=body.result, error=_cut(body.error),
+        retry_after=body.retry_after,
+    )  # fmt: skip
 
 
 def _check(result: Any, where: str) -> None:

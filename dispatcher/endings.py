@@ -5,7 +5,7 @@ The order of the questions is the policy:
     it succeeded                          succeeded
     someone asked the run to end          cancelled, however the attempt ended
     the run's deadline has passed         expired
-    the attempt burns none                handed out again at once; quarantined when its workers died three times
+    the attempt burns none                handed out again at once; quarantined when its workers died of it
     the job's rules refuse another try    failed
     attempts are left                     retry_wait
     the job has one attempt only          failed, or timed_out when it took too long: there was nothing to use up
@@ -14,7 +14,8 @@ The order of the questions is the policy:
 
 from __future__ import annotations
 
-from datetime import datetime
+import math
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
@@ -37,7 +38,9 @@ from schemas.facts import (
 RESULT_BYTES_MAX = 16 * 1024  # contract: a larger result belongs where it can be looked at, not into every log
 ERROR_TYPE_MAX = 256
 ERROR_MESSAGE_MAX = 4096
-LOSSES_MAX = 3  # so many workers died in a row with the run begun: it would take the next one down too
+BLAME_MAX = 2.0  # two workers died that had begun nothing else, or twenty with nine others each
+LOSSES_MAX = 3  # in any case: so many workers died in a row with the run begun
+RETRY_AFTER_MAX = timedelta(days=7)  # what a worker may ask for at most; a run's deadline ends it before
 
 SPARED = frozenset({AttemptOutcome.INTERRUPTED, AttemptOutcome.LOST})  # the machinery's fault burns no attempt
 
@@ -62,18 +65,21 @@ class Ending(NamedTuple):
     started_at: datetime | None = None
     result: Any = None
     error: ErrorInfo | None = None
+    retry_after: timedelta | None = None
 
 
 def attempt_ended(shard: Shard, run: OpenRun, ending: Ending) -> list[Fact]:
     """The end of a leased run's attempt, and what follows from it."""
     started_at = run.attempt_started_at or ending.started_at
+    blame = _blame(shard, run, ending, started_at)
     finished = AttemptFinished(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, attempt=run.attempts, outcome=ending.outcome,
         worker=shard.workforce.of(run).record.worker, incarnation=run.incarnation, handout=run.lease_offset,
         handed_out_at=run.handed_out(), started_at=started_at, finished_at=ending.at,
         counted=ending.outcome not in SPARED, error=cut_error(ending.error), queue=shard.queue, shard=shard.number,
+        blame=blame,
     )  # fmt: skip
-    return [finished, *_consequence(shard, run, ending, losses=_losses(run, ending, started_at))]
+    return [finished, *_consequence(shard, run, ending, blame)]
 
 
 def finish(shard: Shard, run: OpenRun, outcome: Outcome, ending: Ending, *, reason: str = "") -> RunFinished:
@@ -116,11 +122,22 @@ def _matches(rule: str, error_type: str) -> bool:
     return rule == error_type
 
 
-def _losses(run: OpenRun, ending: Ending, started_at: datetime | None) -> int:
-    return run.losses + 1 if ending.outcome is AttemptOutcome.LOST and started_at is not None else 0
+def _blame(shard: Shard, run: OpenRun, ending: Ending, started_at: datetime | None) -> float:
+    """The run's share in the loss of its worker: any of those that had begun there may have been what it died of.
+
+    Rounded up at the sixth place, so that six thirds are two.
+    """
+    if ending.outcome is not AttemptOutcome.LOST or started_at is None:
+        return 0.0
+    begun = sum(1 for held in shard.workforce.of(run).leases.values() if held.attempt_started_at is not None)
+    return math.ceil(1_000_000 / max(begun, 1)) / 1_000_000
 
 
-def _consequence(shard: Shard, run: OpenRun, ending: Ending, *, losses: int) -> list[Fact]:
+def _is_poison(run: OpenRun, blame: float) -> bool:
+    return blame > 0 and (run.losses + 1 >= LOSSES_MAX or round(run.blame + blame, 6) >= BLAME_MAX)
+
+
+def _consequence(shard: Shard, run: OpenRun, ending: Ending, blame: float) -> list[Fact]:
     if ending.outcome is AttemptOutcome.SUCCEEDED:
         return [finish(shard, run, Outcome.SUCCEEDED, ending)]
     said = _with_words(ending)
@@ -129,7 +146,7 @@ def _consequence(shard: Shard, run: OpenRun, ending: Ending, *, losses: int) -> 
     if run.deadline_at <= ending.at:
         return [finish(shard, run, Outcome.EXPIRED, said, reason="deadline")]
     if ending.outcome in SPARED:
-        return _give_up(shard, run, said, reason="quarantined") if losses >= LOSSES_MAX else []
+        return _give_up(shard, run, said, reason="quarantined") if _is_poison(run, blame) else []
     policy = shard.bodies.get(key_of(run)).job.retry
     if is_refused(policy, ending.error):
         return [finish(shard, run, Outcome.FAILED, said, reason="never_on")]
@@ -143,9 +160,11 @@ def _consequence(shard: Shard, run: OpenRun, ending: Ending, *, losses: int) -> 
 
 
 def _retry(shard: Shard, run: OpenRun, policy: RetryPolicy, used: int, ending: Ending) -> Fact:
+    """The next attempt: after its backoff, and not before the worker asked for."""
+    asked_for = min(ending.retry_after or timedelta(), RETRY_AFTER_MAX)
     return RunRetryScheduled(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, attempt=run.attempts + 1,
-        retry_at=ending.at + backoff.delay(policy, used, run.run_id), decided_at=ending.at,
+        retry_at=ending.at + max(backoff.delay(policy, used, run.run_id), asked_for), decided_at=ending.at,
         error=cut_error(ending.error), queue=shard.queue, shard=shard.number,
     )  # fmt: skip
 
@@ -153,7 +172,7 @@ def _retry(shard: Shard, run: OpenRun, policy: RetryPolicy, used: int, ending: E
 def _give_up(shard: Shard, run: OpenRun, ending: Ending, *, reason: str) -> list[Fact]:
     letter = DeadLetter(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, run=shard.bodies.get(key_of(run)),
-        attempts=run.attempts, finished_at=ending.at, error=cut_error(ending.error),
+        attempts=run.attempts, finished_at=ending.at, error=cut_error(ending.error), reason=reason,
     )  # fmt: skip
     return [letter, finish(shard, run, Outcome.DEAD_LETTERED, ending, reason=reason)]
 

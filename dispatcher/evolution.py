@@ -42,6 +42,9 @@ TAKEN_BACK = frozenset(
     {AttemptOutcome.LOST, AttemptOutcome.LEASE_EXPIRED, AttemptOutcome.TIMED_OUT, AttemptOutcome.INTERRUPTED}
 )
 
+# What only a worker that is alive can have brought about.
+SURVIVED = frozenset({AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED, AttemptOutcome.CANCELLED})
+
 
 def _created(shard: Shard, fact: RunCreated) -> None:
     lifecycle.advance(None, Step.CREATED)
@@ -88,7 +91,7 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     run.state = lifecycle.advance(run.state, Step.ATTEMPT_USED if fact.counted else Step.ATTEMPT_SPARED)
     run.attempt_outcome = fact.outcome
     run.used += fact.counted
-    run.losses = run.losses + 1 if _is_loss(run, fact.outcome) else 0
+    _blame(run, fact)
     _release(shard, run)
     if run.waits:
         run.queued_at = fact.finished_at
@@ -96,8 +99,12 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     shard.touch(run)
 
 
-def _is_loss(run: OpenRun, outcome: AttemptOutcome) -> bool:
-    return outcome is AttemptOutcome.LOST and run.attempt_started_at is not None
+def _blame(run: OpenRun, fact: AttemptFinished) -> None:
+    """A loss is held against the run; an attempt that its worker lived through clears it; others prove nothing."""
+    if fact.outcome is AttemptOutcome.LOST and run.attempt_started_at is not None:
+        run.losses, run.blame = run.losses + 1, round(run.blame + fact.blame, 6)
+    elif fact.outcome in SURVIVED:
+        run.losses, run.blame = 0, 0.0
 
 
 def _past_lease(run: OpenRun, fact: AttemptFinished) -> PastLease:

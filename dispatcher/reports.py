@@ -98,8 +98,9 @@ def _ends(shard: Shard, report: WorkerReport, moment: Moment, begun: dict[int, A
             facts.append(began)
         started_at = None if began is None else began.started_at
         ending = Ending(
-            outcome=outcome, at=moment.now, started_at=started_at, result=finished.result, error=finished.error
-        )
+            outcome=outcome, at=moment.now, started_at=started_at, result=finished.result, error=finished.error,
+            retry_after=finished.retry_after,
+        )  # fmt: skip
         facts += endings.attempt_ended(shard, run, ending)
     return facts
 

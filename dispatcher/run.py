@@ -51,6 +51,7 @@ class OpenRun:
     attempts: int = 0  # hand-outs made: the number of the last attempt
     used: int = 0  # attempts that count against the policy
     losses: int = 0  # started attempts lost with their worker, in a row
+    blame: float = 0.0  # its share in those losses
     started_at: datetime | None = None  # when the first attempt began
     cancel_requested: bool = False
     terminated: bool = False  # its lease ends without its worker's word

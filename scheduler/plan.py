@@ -12,7 +12,7 @@ from typing import Any
 from scheduler import occurrences, templates
 from scheduler.instants import SECOND_MS, from_seconds, seconds, text
 from schemas import codec, definitions, durations
-from schemas.facts import JobSnapshot, RetryPolicy
+from schemas.facts import Concurrency, JobSnapshot, RetryPolicy
 from schemas.frozen import frozen
 
 PLANS_MAX = 8_192  # distinct versions at hand: some 30 MB; a miss costs a fifth of a millisecond
@@ -23,6 +23,7 @@ GRACE_MIN_MS = SECOND_MS  # a decision comes some milliseconds after its instant
 Named = occurrences.CronTrigger | occurrences.UnionTrigger | occurrences.EveryTrigger | occurrences.AtTrigger
 
 DAY_SECONDS = 86_400
+BUDGET_PERCENT = 20  # where a definition does not say
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -238,10 +239,13 @@ def recipe(job: definitions.Job, *, name: str | None = None, version: int | None
     retry = RetryPolicy(
         max_attempts=job.retry.max_attempts, initial=job.retry.initial, factor=job.retry.factor, max=job.retry.max,
         jitter=job.retry.jitter, never_on=job.retry.never_on,
+        budget_percent=BUDGET_PERCENT if job.retry.budget is None else int(job.retry.budget.rstrip("%")),
     )  # fmt: skip
+    limited = job.concurrency
     snapshot = JobSnapshot(
         queue=job.queue, target=document["target"], payload=job.payload, priority=job.priority, timeout=job.timeout,
         deadline=job.deadline, lease=job.lease, retry=retry, name=name, version=version,
+        concurrency=None if limited is None else Concurrency(key=limited.key, limit=limited.limit),
     )  # fmt: skip
     return JobRecipe(snapshot=snapshot, render=templates.compiled(job.payload))
 

@@ -7,6 +7,7 @@ A definition normalises to JSON that says every default, so that a later change 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
@@ -49,6 +50,7 @@ __all__ = [
 M = TypeVar("M", bound="Model")
 
 BUFFER = 10  # occurrences that may wait under buffer_all, where a definition does not say how many
+CONCURRENCY_MAX = 10_000  # runs of one key at once: as many as one worker may hold
 NEVER_ON_MAX = 32  # error types and rules of a job
 UNKNOWN_FIELDS_MAX = 1_000  # that are told: for each the nearest known name is looked for
 
@@ -81,6 +83,12 @@ def at_most(count: int) -> BeforeValidator:
         return value
 
     return BeforeValidator(counted)
+
+
+def _percent(value: Any) -> str:
+    if not isinstance(value, str) or re.fullmatch(r"(100|[0-9]{1,2})%", value, re.ASCII) is None:
+        raise Misfit("percent", f"must be a whole percentage from 0% to 100%, not {value!r}", "write 20%")
+    return value
 
 
 def _positive(value: timedelta) -> timedelta:
@@ -144,6 +152,11 @@ Day = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", 
 # Not over 2^53: beyond it JSON readers of other languages round, and a database's integer ends soon after.
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**53)]
 Text = Annotated[str, Field(max_length=256)]
+Percent = Annotated[
+    str,
+    BeforeValidator(_percent),
+    WithJsonSchema({"type": "string", "pattern": "^(100|[0-9]{1,2})%$", "description": "such as 20%"}),
+]
 Later = Annotated[
     Any, WithJsonSchema({"description": "Not in this version: who asks for it is refused.", "x-not-yet": True})
 ]
@@ -171,7 +184,14 @@ class Retry(Model):
     max: PositiveDuration = timedelta(minutes=5)
     jitter: Literal["full", "none"] = "full"
     never_on: Annotated[tuple[Text, ...], Field(max_length=NEVER_ON_MAX), at_most(NEVER_ON_MAX)] = ()
-    budget: Later = None
+    budget: Annotated[Percent | None, Field(description="of first attempts; 20% if not given")] = None
+
+
+class Concurrency(Model):
+    """How many runs that name the key may be with workers at once, per tenant and queue."""
+
+    key: Annotated[str, Field(min_length=1, max_length=256)]
+    limit: int = Field(strict=True, ge=1, le=CONCURRENCY_MAX)
 
 
 class TaskTarget(Model):
@@ -222,7 +242,7 @@ class Job(Model):
     deadline: PositiveDuration = timedelta(days=7)
     lease: LongerDuration = timedelta(seconds=30)
     retry: Retry = Retry()
-    concurrency: Later = None
+    concurrency: Concurrency | None = None
     log_retention: Later = None
 
 
@@ -424,6 +444,7 @@ _BELOW: Mapping[tuple[type[Model], str], type[Model]] = {
     (Schedule, "overlap"): Overlap,
     (Schedule, "job"): Job,
     (Job, "retry"): Retry,
+    (Job, "concurrency"): Concurrency,
 }
 _TARGETS: Mapping[Any, type[Model]] = {"task": TaskTarget, "http": HttpTarget, "command": CommandTarget}
 
@@ -449,7 +470,6 @@ def given(value: Any) -> bool:
 _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Retry, "budget", given, "leave it out"),
     (Job, "target", lambda value: value.type != "task", "use {type: task, name: …}"),
-    (Job, "priority", lambda value: value != "normal", "use normal"),
     (Job, "concurrency", given, "leave it out"),
     (Job, "log_retention", given, "leave it out"),
     (Trigger, "from_", given, "leave it out"),

@@ -139,6 +139,15 @@ class RetryPolicy:
     max: timedelta
     jitter: str
     never_on: tuple[str, ...] = ()
+    budget_percent: int = 20  # of the first attempts of its schedule over ten minutes: so many may be retries
+
+
+@frozen
+class Concurrency:
+    """At most `limit` runs of a tenant that name `key` are with workers of a queue; the smallest limit given counts."""
+
+    key: str
+    limit: int
 
 
 @frozen
@@ -155,6 +164,7 @@ class JobSnapshot:
     retry: RetryPolicy
     name: str | None = None
     version: int | None = None
+    concurrency: Concurrency | None = None
 
 
 class Fact:
@@ -474,6 +484,7 @@ class DeadLetter(_OfSchedule):
     attempts: int
     finished_at: datetime
     error: ErrorInfo | None = None
+    reason: str = ""  # attempts_used_up | quarantined
 
 
 # --- attempts -----------------------------------------------------------------------------------------------------
@@ -499,7 +510,10 @@ class AttemptStarted(_OfSchedule):
 
 @frozen
 class AttemptFinished(_OfSchedule):
-    """An attempt ended. `counted` says whether it used up one of the run's attempts."""
+    """An attempt ended. `counted` says whether it used up one of the run's attempts.
+
+    `blame` is the run's share in the loss of its worker: one over the runs it had begun. At 2.0 a run is quarantined.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.attempt.finished.v1"
     tenant: str
@@ -517,6 +531,7 @@ class AttemptFinished(_OfSchedule):
     error: ErrorInfo | None = None
     queue: str = ""
     shard: int = 0
+    blame: float = 0.0
 
 
 @frozen

@@ -19,6 +19,7 @@ class FinishedLease:
     outcome: str  # succeeded | failed | cancelled | interrupted
     result: Any = None
     error: ErrorInfo | None = None
+    retry_after: timedelta | None = None  # a failed attempt asks not to be tried again before
 
 
 @frozen

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 
+class Concurrency(TypedDict):
+    """At most `limit` runs of a tenant that name `key` are with workers of a queue; the smallest limit given counts."""
+
+    key: str
+    limit: int
+
+
 class ErrorInfo(TypedDict):
     """What a failed attempt said. `type` is at most 256 characters, `message` at most 4,096."""
 
@@ -19,6 +26,7 @@ class FinishedLease(TypedDict):
     lease: str
     outcome: str
     result: NotRequired[Any]
+    retry_after: NotRequired[str]
 
 
 class HandOut(TypedDict):
@@ -42,6 +50,7 @@ class HandOut(TypedDict):
 class JobSnapshot(TypedDict):
     """The whole job as it was when the run was created: nothing that changes later changes a run."""
 
+    concurrency: NotRequired[Concurrency]
     deadline: str
     lease: str
     name: NotRequired[str]
@@ -69,6 +78,7 @@ class LeaseNotice(TypedDict):
 class RetryPolicy(TypedDict):
     """When a failed attempt is tried again."""
 
+    budget_percent: NotRequired[int]
     factor: float
     initial: str
     jitter: str

@@ -27,6 +27,7 @@ ID = "I20"
 NAME = tuple[str, str]  # tenant, schedule or run id
 SPARED = frozenset({"interrupted", "lost"})
 LOSSES_MAX = 3  # in a row, of a run that had begun
+BLAME_MAX = 2.0  # what such a run may have to do with the losses of its workers
 CHANGES = ("schedule.accepted", "schedule.paused", "schedule.resumed", "schedule.deleted")
 
 
@@ -223,6 +224,7 @@ class _Run:
 
     not_before: datetime | None = None
     losses: int = 0
+    blame: float = 0.0
 
 
 def _tried(runs: dict[NAME, _Run], fact: Fact) -> Iterator[Violation]:
@@ -239,11 +241,12 @@ def _tried(runs: dict[NAME, _Run], fact: Fact) -> Iterator[Violation]:
         case "run.handed_out":
             if run.not_before is not None and instant(fact.data["handed_out_at"]) < run.not_before:
                 what = f"is handed out before {run.not_before:%H:%M:%S.%f}"
-            if run.losses >= LOSSES_MAX:
+            if run.losses >= LOSSES_MAX or run.blame >= BLAME_MAX:
                 what = f"took {run.losses} workers down in a row, and is handed out"
         case "attempt.finished":
             lost = data["outcome"] == "lost" and data.get("started_at") is not None
             run.losses = run.losses + 1 if lost else 0
+            run.blame = round(run.blame + data.get("blame", 0.0), 6) if lost else 0.0
             if data.get("counted", True) == (data["outcome"] in SPARED):
                 what = f"has an attempt that ended {data['outcome']}, counted: {data.get('counted', True)}"
     if what:

@@ -20,8 +20,8 @@ from schemas.facts import (
     RunFinished,
     RunRetryScheduled,
 )
-from schemas.internal import HandOut, LeaseNotice
-from tests.dispatcher.harness import T0, Bench, WorkerSim, ended, failed, job, of, only, retry, run, succeeded
+from schemas.internal import HandOut, LeaseNotice, WorkerReport
+from tests.dispatcher.harness import T0, TASK, Bench, WorkerSim, ended, failed, job, of, only, retry, run, succeeded
 
 SECOND = timedelta(seconds=1)
 
@@ -223,40 +223,133 @@ def test_the_deadline_of_a_running_run_waits_for_the_evidence():
     assert only(facts, RunFinished).outcome is Outcome.SUCCEEDED
 
 
-def test_a_run_whose_workers_died_of_it_three_times_in_a_row_is_quarantined():
+def test_a_run_whose_workers_died_of_it_twice_with_nothing_else_begun_is_quarantined():
     bench = Bench()
-    pending = bench.give(run(1))
-    for life in range(3):
-        worker = WorkerSim(bench, "w1", incarnation=f"life-{life}")
-        pending = worker.report(slots=1)
-        if life:
-            lost = only(pending, AttemptFinished)
-            assert (lost.outcome, lost.counted) == (AttemptOutcome.LOST, False)
+    bench.give(run(1))
+    for life in range(2):
+        pending = WorkerSim(bench, "w1", incarnation=f"life-{life}").report(slots=1)
         hand_out = only(pending, HandOut)
         assert hand_out.attempt == life + 1
-        worker.report(slots=0, started=[hand_out], held=[hand_out])
-    facts = WorkerSim(bench, "w1", incarnation="life-3").report(slots=1)
+        if life:
+            lost = only(pending, AttemptFinished)
+            assert (lost.outcome, lost.counted, lost.blame) == (AttemptOutcome.LOST, False, 1.0)
+        bench.give(begun(bench, "w1", f"life-{life}", [hand_out]))
+    facts = WorkerSim(bench, "w1", incarnation="life-2").report(slots=1)
     finished = only(facts, RunFinished)
-    assert (finished.outcome, finished.attempts, finished.reason) == (Outcome.DEAD_LETTERED, 3, "quarantined")
-    assert only(facts, DeadLetter).run.run_id == "nightly.1"
+    assert (finished.outcome, finished.attempts, finished.reason) == (Outcome.DEAD_LETTERED, 2, "quarantined")
+    letter = only(bench.on(topics.DEAD_LETTERS), DeadLetter)
+    assert (letter.run.run_id, letter.attempts, letter.reason) == ("nightly.1", 2, "quarantined")
     assert of(facts, HandOut) == []
 
 
-def test_losses_that_are_not_in_a_row_do_not_quarantine():
+def begun(bench: Bench, name: str, incarnation: str, hand_outs: list[HandOut]) -> WorkerReport:
+    """The second report of an incarnation: it has read all that it was handed, and has begun it."""
+    return WorkerReport(
+        queue=bench.queue, shard=0, worker=name, incarnation=incarnation, number=2, inbox=3,
+        read_up_to=max(item.offset for item in hand_outs), slots=0, tasks=(TASK,),
+        held=tuple(item.lease for item in hand_outs), started=tuple(item.lease for item in hand_outs),
+    )  # fmt: skip
+
+
+def lives_of_a_worker(bench: Bench, count: int, slots: int) -> list[Fact]:
+    """A worker that is killed `count` times with all that it was handed begun; what its next life's report decides."""
+    for life in range(count):
+        WorkerSim(bench, "w1", incarnation=f"life-{life}").report(slots=slots)
+        held = list(bench.state.workforce.by_incarnation[f"life-{life}"].leases.values())
+        hand_outs = [item for item in bench.all(HandOut) if item.lease in {entry.lease for entry in held}]
+        bench.give(begun(bench, "w1", f"life-{life}", hand_outs))
+    return WorkerSim(bench, "w1", incarnation=f"life-{count}").report(slots=slots)
+
+
+def test_three_losses_in_a_row_quarantine_in_any_case():
+    bench = Bench()
+    for number in range(4):
+        bench.give(run(number))
+    facts = lives_of_a_worker(bench, 2, slots=4)
+    assert of(facts, RunFinished) == []
+    assert [fact.blame for fact in of(facts, AttemptFinished)] == [0.25] * 4
+    facts = lives_of_a_worker(bench_of(4), 3, slots=4)
+    assert [(fact.run_id, fact.reason) for fact in of(facts, RunFinished)] == [
+        (f"nightly.{number}", "quarantined") for number in range(4)
+    ]
+
+
+def bench_of(runs: int) -> Bench:
+    bench = Bench()
+    for number in range(runs):
+        bench.give(run(number))
+    return bench
+
+
+def test_when_a_rack_fails_nobody_is_quarantined():
+    """Ten workers of four runs each die at once, and once more: no run has half of what it takes."""
+    bench = bench_of(40)
+    for outage in range(2):
+        for number in range(10):
+            WorkerSim(bench, f"w{number}", incarnation=f"w{number}-{outage}").report(slots=4)
+        for number in range(10):
+            leases = {
+                entry.lease for entry in bench.state.workforce.by_incarnation[f"w{number}-{outage}"].leases.values()
+            }
+            hand_outs = [item for item in bench.all(HandOut) if item.lease in leases]
+            assert len(hand_outs) == 4
+            bench.give(begun(bench, f"w{number}", f"w{number}-{outage}", hand_outs))
+        bench.later(1)
+    for number in range(10):
+        WorkerSim(bench, f"w{number}", incarnation=f"w{number}-2").report(slots=4)
+    lost = [fact for fact in bench.all(AttemptFinished) if fact.outcome is AttemptOutcome.LOST]
+    assert (len(lost), {fact.blame for fact in lost}) == (80, {0.25})
+    assert bench.all(RunFinished) == []
+    assert bench.all(DeadLetter) == []
+
+
+def test_thirds_of_the_blame_are_rounded_up_so_that_six_of_them_are_two():
+    assert round(6 * 0.333334, 6) >= 2.0
+    facts = lives_of_a_worker(bench_of(3), 1, slots=3)
+    assert [fact.blame for fact in of(facts, AttemptFinished)] == [0.333334] * 3
+
+
+def test_an_attempt_that_its_worker_lived_through_clears_a_run():
     bench = Bench()
     bench.give(run(1, job=job(retry=retry(max_attempts=9))))
-    for life in range(5):
+    for life in range(4):
         worker = WorkerSim(bench, "w1", incarnation=f"life-{life}")
         hand_out = only(worker.report(slots=1), HandOut)
-        if life == 2:
+        if life in {1, 2}:
             fail_once(worker, hand_out)
-            bench.later(1)
+            bench.later(10)
             hand_out = bench.all(HandOut)[-1]
         worker.report(slots=0, started=[hand_out], held=[hand_out])
-    facts = WorkerSim(bench, "w1", incarnation="life-5").report(slots=1)
-    # Two losses, a failure, and three losses: only the last three are in a row.
+    facts = WorkerSim(bench, "w1", incarnation="life-4").report(slots=1)
+    # A loss, a failure, a loss, a failure, and two losses: only the last two are held against it.
     assert [fact.reason for fact in bench.all(RunFinished)] == ["quarantined"]
     assert only(facts, RunFinished).attempts == 6
+
+
+def test_a_worker_that_gives_a_run_back_says_when_to_try_it_again():
+    """`Retry-After` of whoever was called: the backoff is the least, what was asked for the least as well."""
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1)), HandOut)
+    word = replace(failed(hand_out, "http:429", "too many"), retry_after=timedelta(seconds=90))
+    facts = worker.report(slots=1, started=[hand_out], finished=[word])
+    assert only(facts, RunRetryScheduled).retry_at == T0 + timedelta(seconds=90)
+    assert of(bench.at(89.999), HandOut) == []
+    second = only(worker.report(slots=1), HandOut) if not bench.at(90) else bench.all(HandOut)[-1]
+    word = replace(failed(second, "http:429", "too many"), retry_after=timedelta(milliseconds=5))
+    facts = worker.report(slots=1, started=[second], finished=[word])
+    assert only(facts, RunRetryScheduled).retry_at == T0 + timedelta(seconds=92)
+
+
+def test_a_worker_cannot_put_a_run_off_for_longer_than_a_week():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report()
+    hand_out = only(bench.give(run(1)), HandOut)
+    word = replace(failed(hand_out), retry_after=timedelta(days=3_000))
+    facts = worker.report(slots=1, started=[hand_out], finished=[word])
+    assert only(facts, RunRetryScheduled).retry_at == T0 + timedelta(days=7)
 
 
 def test_what_a_worker_gave_back_does_not_count_towards_the_attempts():

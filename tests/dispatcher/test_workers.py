@@ -212,6 +212,25 @@ def test_lanes_share_hand_outs_so_that_none_starves():
     assert "bulk" in lanes[:16]
 
 
+def test_b_o22_low_work_starts_while_high_work_keeps_arriving():
+    """One slot, a second a run, a critical run every second: of sixteen hand-outs one is bulk's, the fifteenth."""
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report(slots=1)
+    facts = bench.give(run(9999, job=job(priority="critical")))
+    bench.give(run(5000, job=job(priority="bulk")))
+    started_at = {}
+    for second in range(600):
+        facts += bench.at(second)
+        facts += bench.give(run(second, at=bench.now, job=job(priority="critical")))
+        done = only(facts, HandOut)
+        started_at[done.run.run_id] = second
+        bench.at(second + 0.999)
+        facts = worker.report(slots=1, started=[done], finished=[succeeded(done)])
+    assert started_at["nightly.5000"] == 14
+    assert len(started_at) == 600
+
+
 def test_a_lane_that_has_nothing_leaves_its_turn_to_the_others():
     bench = Bench()
     for number in range(20):

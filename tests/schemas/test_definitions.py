@@ -235,7 +235,10 @@ def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
         "trigger": {"cron": "0 2 * * *", "from": "finish", "exclude": {"calendars": ["uk"]}},
         "after": [{"schedule": "import"}],
-        "job": {"target": {"type": "http", "url": "https://x", "method": "POST"}, "concurrency": {"key": "db"}},
+        "job": {
+            "target": {"type": "http", "url": "https://x", "method": "POST"},
+            "concurrency": {"key": "db", "limit": 4},
+        },
     }
     refused = faults(definition)
     assert {pointer for pointer, _ in refused} == {
@@ -248,6 +251,21 @@ def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     assert {code for _, code in refused} == {"not_supported"}
     assert refused["/trigger/from", "not_supported"][1] == "leave it out"
     assert list(faults({"job": JOB})) == [("/trigger", "not_supported")]
+
+
+def test_every_lane_is_a_priority():
+    for priority in ("critical", "normal", "bulk"):
+        assert definitions.read_job(JOB | {"priority": priority}, strict=True)[0].priority == priority
+    assert list(faults(job(priority="urgent"))) == [("/job/priority", "unknown_value")]
+
+
+def test_limits_and_budgets_say_what_they_want():
+    assert list(faults(job(concurrency={"key": "", "limit": 0}))) == [
+        ("/job/concurrency/key", "empty"),
+        ("/job/concurrency/limit", "range"),
+    ]
+    assert ("/job/concurrency/wait", "unknown_field") in faults(job(concurrency={"key": "db", "limit": 1, "wait": 1}))
+    assert list(faults(job(retry={"budget": "20"}))) == [("/job/retry/budget", "percent")]
 
 
 def nested(depth: int) -> dict[str, Any]:
