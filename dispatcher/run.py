@@ -105,4 +105,6 @@ def opened(fact: RunCreated, number: int) -> OpenRun:
 def task_of(target: Mapping[str, Any]) -> str:
     """What a worker must offer in its `tasks` to be given the run: a task's name, `http:`, or `command:<name>`."""
     kind, name = str(target.get("type", "")), str(target.get("name", ""))
+    if kind == "http":
+        return "http:"  # whatever else a definition from a topic says: any worker that serves HTTP can call it
     return name if kind == "task" else f"{kind}:{name}"

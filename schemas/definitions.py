@@ -27,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from schemas import durations, identity, limits, refusals, values
+from schemas import callbacks, durations, identity, limits, refusals, values
 from schemas.faults import Fault, Refused
 from schemas.limits import json_limits
 from schemas.refusals import Misfit, fault
@@ -52,6 +52,7 @@ M = TypeVar("M", bound="Model")
 BUFFER = 10  # occurrences that may wait under buffer_all, where a definition does not say how many
 CONCURRENCY_MAX = 10_000  # runs of one key at once: as many as one worker may hold
 NEVER_ON_MAX = 32  # error types and rules of a job
+BODILESS = frozenset({"GET", "DELETE"})  # methods whose requests carry no payload
 UNKNOWN_FIELDS_MAX = 1_000  # that are told: for each the nearest known name is looked for
 
 
@@ -202,20 +203,20 @@ class TaskTarget(Model):
 
 
 class HttpTarget(Model):
-    """An HTTP callback."""
+    """An HTTP callback. `secret` names one that the worker has, to sign with: no definition holds one."""
 
     type: Literal["http"]
-    url: Later = None
-    method: Later = None
-    headers: Later = None
-    secret: Later = None
+    url: Annotated[str, AfterValidator(callbacks.url)]
+    method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
+    headers: Annotated[dict[str, str], AfterValidator(callbacks.headers)] = Field(default_factory=dict)
+    secret: Name | None = None
 
 
 class CommandTarget(Model):
     """A command named on the worker's allow-list."""
 
     type: Literal["command"]
-    name: Later = None
+    name: Name
 
 
 def _kind_of_target(value: Any) -> str | None:
@@ -469,7 +470,7 @@ def given(value: Any) -> bool:
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
 _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Retry, "budget", given, "leave it out"),
-    (Job, "target", lambda value: value.type != "task", "use {type: task, name: …}"),
+    (Job, "target", lambda value: value.type == "http", "use {type: task, name: …} or {type: command, name: …}"),
     (Job, "concurrency", given, "leave it out"),
     (Job, "log_retention", given, "leave it out"),
     (Trigger, "from_", given, "leave it out"),
@@ -497,3 +498,6 @@ def _payload_faults(model: BaseModel, pointer: str) -> Iterator[Fault]:
     where = pointer if isinstance(model, Job) else f"{pointer}/job"
     if isinstance(job, Job):
         yield from json_limits(job.payload, f"{where}/payload")
+        if isinstance(job.target, HttpTarget) and job.target.method in BODILESS and job.payload:
+            message = f"{job.target.method} has no body that would carry it"
+            yield Fault(pointer=f"{where}/payload", code="payload", message=message, remedy="use POST, or leave it out")

@@ -16,6 +16,7 @@ from typing import Any
 from tidewheel import wire
 from tidewheel.context import RunContext
 from tidewheel.errors import PayloadMisfit, RunCancelled
+from tidewheel.targets.offers import Target, TargetFailed, wanted
 from tidewheel.tasks import Task
 from tidewheel.threads import ThreadPool
 from tidewheel.wire import HandOut
@@ -47,7 +48,7 @@ class Attempt:
 class Attempts:
     """All attempts under way, by lease. `on_end` hears how each hand-out ended: an entry for the report, or None."""
 
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, Task | Target]
     slots: int
     on_end: Callable[[HandOut, bytes | None], None]
     idle: asyncio.Event = field(default_factory=asyncio.Event)
@@ -65,7 +66,7 @@ class Attempts:
 
     def begin(self, handout: HandOut) -> bool:
         """Call the task of a hand-out; False when it ended before it could be called."""
-        task = self.tasks.get(handout.target.get("name", "")) if handout.target.get("type") == "task" else None
+        task = self.tasks.get(wanted(handout.target))
         if task is None:
             message = (
                 f"this worker has no task for the target {dict(handout.target)}; it has {', '.join(sorted(self.tasks))}"
@@ -74,7 +75,7 @@ class Attempts:
             return False
         context = RunContext(handout)
         try:
-            arguments, keywords = task.arguments(context, handout.payload)
+            arguments, keywords = task.arguments(context, handout)
         except PayloadMisfit as misfit:
             self.on_end(handout, wire.failed(handout.lease, "PayloadMisfit", str(misfit)))
             return False
@@ -125,7 +126,7 @@ class Attempts:
         self,
         loop: asyncio.AbstractEventLoop,
         attempt: Attempt,
-        task: Task,
+        task: Task | Target,
         arguments: tuple[Any, ...],
         keywords: Mapping[str, Any],
     ) -> None:
@@ -152,7 +153,9 @@ class Attempts:
         self.on_end(attempt.handout, entry)
 
 
-async def _await(handout: HandOut, task: Task, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bytes | None:
+async def _await(
+    handout: HandOut, task: Task | Target, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> bytes | None:
     """How the coroutine ended; None when it let RunCancelled pass. Being cancelled passes through."""
     try:
         return wire.succeeded(handout.lease, await task.function(*arguments, **keywords))
@@ -162,7 +165,9 @@ async def _await(handout: HandOut, task: Task, arguments: tuple[Any, ...], keywo
         return _failure(handout, error)
 
 
-def _call(handout: HandOut, task: Task, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> bytes | None:
+def _call(
+    handout: HandOut, task: Task | Target, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> bytes | None:
     """How the function ended; None when it let RunCancelled pass."""
     try:
         return wire.succeeded(handout.lease, task.function(*arguments, **keywords))
@@ -174,5 +179,8 @@ def _failure(handout: HandOut, error: BaseException) -> bytes | None:
     if isinstance(error, RunCancelled):
         return None
     run_id = handout.run.get("run_id")
+    if isinstance(error, TargetFailed):
+        _LOG.warning("attempt %d of run %s failed: %s", handout.attempt, run_id, error.kind)
+        return wire.failed(handout.lease, error.kind, str(error))
     _LOG.warning("attempt %d of run %s failed: %s", handout.attempt, run_id, type(error).__name__, exc_info=error)
     return wire.failed(handout.lease, type(error).__name__, str(error))

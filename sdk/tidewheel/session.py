@@ -28,6 +28,7 @@ from tidewheel.attempts import Attempts
 from tidewheel.clock import boottime
 from tidewheel.errors import TidewheelError, Unreachable, WorkerReplaced
 from tidewheel.holdings import Holdings, Report
+from tidewheel.targets.offers import Target
 from tidewheel.tasks import Task
 from tidewheel.transport import Inbox, InboxLost, Transport
 from tidewheel.wire import Answer, HandOut
@@ -50,7 +51,7 @@ LAST_WORD_SECONDS = 5.0  # for the reports at the end of a drain; what is not to
 class Session:
     """One worker's work on one queue. `start`, then `wait` for its end; `drain` brings it about."""
 
-    def __init__(self, transport: Transport, tasks: Mapping[str, Task], *, name: str, slots: int) -> None:
+    def __init__(self, transport: Transport, tasks: Mapping[str, Task | Target], *, name: str, slots: int) -> None:
         self._transport = transport
         self._name = name
         self._task_names = tuple(sorted(tasks))

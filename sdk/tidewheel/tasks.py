@@ -9,6 +9,8 @@ from typing import Any
 
 from tidewheel.context import RunContext
 from tidewheel.errors import PayloadMisfit
+from tidewheel.targets import offers
+from tidewheel.wire import HandOut
 
 NAME_LENGTH_MAX = 256  # contract
 
@@ -25,8 +27,9 @@ class Task:
     fields: frozenset[str]
     needed: frozenset[str]
 
-    def arguments(self, context: RunContext, payload: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    def arguments(self, context: RunContext, handout: HandOut) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         """What to call the function with; PayloadMisfit names the fields that do not fit."""
+        payload = handout.payload
         given = payload.keys()
         if not (self.needed <= given and (self.takes_any or given <= self.fields)):
             raise self._misfit(payload)
@@ -46,6 +49,8 @@ def register(name: str, function: Callable[..., Any], *, isolate: str = "thread"
     """A task made of a function; ValueError says why the function can't be one."""
     if not 1 <= len(name) <= NAME_LENGTH_MAX:
         raise ValueError(f"a task's name has 1-{NAME_LENGTH_MAX} characters, not {len(name)}")
+    if offers.is_reserved(name):
+        raise ValueError(f"a task cannot be called {name!r}: that is what other targets are called")
     if isolate == "process":
         raise ValueError(f"task {name!r}: isolate='process' is not_supported by this version yet; use 'thread'")
     if isolate != "thread":

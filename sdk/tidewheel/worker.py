@@ -18,6 +18,9 @@ from tidewheel import tasks
 from tidewheel.brokers import Kafka
 from tidewheel.errors import KafkaUnusable, WorkerReplaced
 from tidewheel.session import Session
+from tidewheel.targets import commands
+from tidewheel.targets.offers import Target
+from tidewheel.targets.settings import Settings
 from tidewheel.transport import Transport
 from tidewheel.transports.http import HttpTransport
 
@@ -68,7 +71,7 @@ class Worker:
         self.name = _default_name() if name is None else _checked("worker", name)
         self.grace_seconds = grace_seconds
         self._token = token
-        self._tasks: dict[str, tasks.Task] = {}
+        self._tasks: dict[str, tasks.Task | Target] = {}
         self._session: Session | None = None
         self._draining: asyncio.Task[None] | None = None
         self._asked_at = 0.0
@@ -81,14 +84,24 @@ class Worker:
         """
 
         def register(function: F) -> F:
-            if name in self._tasks:
-                raise ValueError(f"task {name!r} is registered twice")
-            if len(self._tasks) >= TASKS_MAX:
-                raise ValueError(f"a worker has at most {TASKS_MAX} tasks: each report names them all")
-            self._tasks[name] = tasks.register(name, function, isolate=isolate)
+            self._add(tasks.register(name, function, isolate=isolate))
             return function
 
         return register
+
+    def serve(self, settings: Settings) -> None:
+        """Run the commands and call the endpoints that the settings allow, beside the registered tasks."""
+        if settings.http is not None:
+            raise ValueError("not_supported: this version cannot call HTTP endpoints yet; leave `http` out")
+        for target in commands.targets(settings.commands):
+            self._add(target)
+
+    def _add(self, task: tasks.Task | Target) -> None:
+        if task.name in self._tasks:
+            raise ValueError(f"task {task.name!r} is registered twice")
+        if len(self._tasks) >= TASKS_MAX:
+            raise ValueError(f"a worker has at most {TASKS_MAX} tasks: each report names them all")
+        self._tasks[task.name] = task
 
     def configure(
         self,
@@ -151,7 +164,7 @@ class Worker:
     async def start(self) -> None:
         """Begin to work in the running loop."""
         if not self._tasks:
-            raise ValueError("a worker needs at least one task: register one with @worker.task(name)")
+            raise ValueError("a worker needs at least one task or target: register one with @worker.task(name)")
         if self._session is not None:
             raise RuntimeError("this worker has been started already")
         transport = self._transport()

@@ -268,6 +268,20 @@ def test_limits_and_budgets_say_what_they_want():
     assert list(faults(job(retry={"budget": "20"}))) == [("/job/retry/budget", "percent")]
 
 
+def test_a_target_may_be_a_command_of_the_workers_list():
+    body = {"target": {"type": "command", "name": "nightly-dump"}}
+    assert definitions.normal_form(definitions.read_job(body, strict=True)[0])["target"] == {
+        "type": "command",
+        "name": "nightly-dump",
+    }
+    refused = faults(job(target={"type": "command", "name": "rm -rf /"}))
+    assert list(refused) == [("/job/target/name", "name")]
+    assert list(faults(job(target={"type": "command"}))) == [("/job/target/name", "missing")]
+    assert list(faults(job(target={"type": "command", "name": "x", "argv": ["/bin/sh"]}))) == [
+        ("/job/target/argv", "unknown_field")
+    ]
+
+
 def nested(depth: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(depth - 1):

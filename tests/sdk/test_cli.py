@@ -446,9 +446,17 @@ def test_a_command_waits_for_what_the_command_before_wrote(tidewheel_, routes, r
 # --- workers ---
 
 
-def test_a_worker_without_a_module_is_not_supported_yet(tidewheel_):
-    code, _, err = tidewheel_("worker")
-    assert (code, "not_supported" in err) == (2, True)
+def test_a_worker_without_a_module_says_what_is_wrong_with_its_targets(tidewheel_, tmp_path):
+    (tmp_path / "targets.yaml").write_text("commands: {dump: {argv: [pg_dump]}}")
+    code, _, err = tidewheel_("worker", "--targets", str(tmp_path / "targets.yaml"))
+    assert code == 2
+    assert "commands/dump/argv: must begin with the program's whole path, not 'pg_dump'" in err
+
+
+def test_a_file_of_targets_that_names_none_is_no_work(tidewheel_, tmp_path):
+    (tmp_path / "targets.yaml").write_text("commands: {}")
+    code, _, err = tidewheel_("worker", "--targets", str(tmp_path / "targets.yaml"))
+    assert (code, "it names no commands and has no `http`" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""Commands and HTTP endpoints through the whole line: a real server on the embedded log, a real worker, real runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.server import ROOT, TIDEWHEEL, Server
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+WITHIN_SECONDS = 60
+AS_ROOT = "user: root" if os.geteuid() == 0 else ""
+ENDED = {"succeeded", "failed", "timed_out", "cancelled", "dead_lettered", "expired"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("targets")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    server = Server(folder)
+    server.start()
+    yield server
+    server.close()
+
+
+class Worker:
+    """A `tidewheel worker` of a queue, as a process."""
+
+    def __init__(self, server: Server, queue: str, targets: Path) -> None:
+        command = [TIDEWHEEL, "worker", "--targets", str(targets), "--queue", queue, "--slots", "4", "--grace", "1"]
+        self.process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"TIDEWHEEL_URL": server.url})
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def targets(folder: Path) -> Path:
+    return folder / "targets.yaml"
+
+
+@pytest.fixture
+def work(server: Server, targets: Path, request: pytest.FixtureRequest) -> Iterator[Worker]:
+    """A worker with the file of targets, on a queue of the test's own."""
+    workers: list[Worker] = []
+
+    def work(text: str) -> Worker:
+        targets.write_text(text)
+        workers.append(Worker(server, queue_of(request), targets))
+        return workers[-1]
+
+    yield work  # type: ignore[misc]
+    for worker in workers:
+        worker.end()
+
+
+@pytest.fixture
+def trigger(server: Server, request: pytest.FixtureRequest) -> Any:
+    """Put a schedule with a target, trigger a run of it by hand; returns the run's path."""
+
+    def trigger(target: dict[str, Any], **job: Any) -> str:
+        name = queue_of(request)
+        body = {"trigger": {"cron": "0 0 1 1 *"}, "job": {"queue": name, "target": target, **job}}
+        put = server.http.put(f"/v1/tenants/acme/schedules/{name}", json=body)
+        assert put.status_code in {200, 201}, put.text
+        made = server.http.post(f"/v1/tenants/acme/schedules/{name}:trigger", json={})
+        assert made.is_success, made.text
+        return f"/v1/tenants/acme/runs/{made.json()['run_id']}"
+
+    return trigger
+
+
+def queue_of(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name)[:60].replace("[", "-").replace("]", "")
+
+
+def ended(server: Server, path: str) -> dict[str, Any]:
+    """The run, once it has."""
+    found: dict[str, Any] = {}
+
+    def over() -> bool:
+        response = server.http.get(path)
+        found.update(response.json())
+        return response.is_success and found.get("state") in ENDED
+
+    eventually(over, within=WITHIN_SECONDS, what=lambda: f"{path} has ended: {found}")
+    return found
+
+
+def test_a_run_of_a_command_waits_for_a_worker_that_allows_it_and_has_its_output_as_result(server, work, trigger):
+    run = trigger({"type": "command", "name": "hello"}, payload={"to": "you"})
+    work(f"commands: {{hello: {{argv: [/bin/cat], {AS_ROOT}}}}}")
+    found = ended(server, run)
+    assert (found["state"], found["attempts"][0]["state"]) == ("succeeded", "succeeded")
+    assert found["result"] == {"exit_code": 0, "output": '{"to":"you"}', "output_bytes": 12}
+
+
+def test_never_on_names_the_exit_codes_that_are_not_tried_again(server, work, trigger):
+    work(f"commands: {{usage: {{argv: [/bin/sh, -c, 'exit 64'], {AS_ROOT}}}}}")
+    run = trigger({"type": "command", "name": "usage"}, retry={"never_on": ["exit:64"]})
+    found = ended(server, run)
+    assert (found["state"], len(found["attempts"]), found["error"]["type"]) == ("failed", 1, "exit:64")
+
+
+def test_a_command_whose_worker_was_killed_is_run_again_elsewhere_and_told_so(server, work, trigger, tmp_path):
+    """B-O18, the worker's side of it: what the dead worker had started is dead too."""
+    pids = tmp_path / "pids"
+    text = f"echo $$ $TIDEWHEEL_ATTEMPT $TIDEWHEEL_MAY_HAVE_RUN >> {pids}; [ $TIDEWHEEL_ATTEMPT = 2 ] || sleep 600"
+    allowed = f"commands: {{once: {{argv: [/bin/sh, -c, '{text}'], {AS_ROOT}}}}}"
+    run = trigger({"type": "command", "name": "once"}, lease="PT2S")
+    first = work(allowed)
+    eventually(pids.exists, within=WITHIN_SECONDS, what="the command has begun")
+    first.end(signal.SIGKILL)
+    work(allowed)
+    found = ended(server, run)
+    lines = [line.split() for line in pids.read_text().splitlines()]
+    assert (found["state"], [line[1:] for line in lines]) == ("succeeded", [["1", "false"], ["2", "true"]])
+    assert not Path(f"/proc/{lines[0][0]}").exists()
