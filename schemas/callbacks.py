@@ -7,15 +7,18 @@ answered anew every day, and a worker knows its network.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
+from schemas.faults import Fault
 from schemas.refusals import Misfit
 
 URL_CHARACTERS_MAX = 2048
 HEADERS_MAX = 32
 HEADER_CHARACTERS_MAX = 1024  # of one value: all together stay below what servers take
 PORT_MAX = 65_535
+BODILESS = frozenset({"GET", "DELETE"})  # methods whose requests carry no payload
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)  # RFC 9110, token
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*", re.ASCII)
@@ -72,3 +75,10 @@ def headers(given: Mapping[str, str]) -> Mapping[str, str]:
             raise Misfit("header", message)
         seen.add(low)
     return given
+
+
+def payload_faults(method: str, payload: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
+    """What is wrong with a payload: a request of some methods would leave it behind."""
+    if method in BODILESS and payload:
+        message = f"{method} has no body that would carry it"
+        yield Fault(pointer=pointer, code="payload", message=message, remedy="use POST, or leave it out")

@@ -52,7 +52,6 @@ M = TypeVar("M", bound="Model")
 BUFFER = 10  # occurrences that may wait under buffer_all, where a definition does not say how many
 CONCURRENCY_MAX = 10_000  # runs of one key at once: as many as one worker may hold
 NEVER_ON_MAX = 32  # error types and rules of a job
-BODILESS = frozenset({"GET", "DELETE"})  # methods whose requests carry no payload
 UNKNOWN_FIELDS_MAX = 1_000  # that are told: for each the nearest known name is looked for
 
 
@@ -498,6 +497,5 @@ def _payload_faults(model: BaseModel, pointer: str) -> Iterator[Fault]:
     where = pointer if isinstance(model, Job) else f"{pointer}/job"
     if isinstance(job, Job):
         yield from json_limits(job.payload, f"{where}/payload")
-        if isinstance(job.target, HttpTarget) and job.target.method in BODILESS and job.payload:
-            message = f"{job.target.method} has no body that would carry it"
-            yield Fault(pointer=f"{where}/payload", code="payload", message=message, remedy="use POST, or leave it out")
+        if isinstance(job.target, HttpTarget):
+            yield from callbacks.payload_faults(job.target.method, job.payload, f"{where}/payload")
