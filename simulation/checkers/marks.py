@@ -24,6 +24,7 @@ ID = "I21"
 NAME = tuple[str, str]  # tenant, schedule or run id
 CHANGES = ("schedule.accepted", "schedule.paused", "schedule.resumed", "schedule.deleted")
 ASKED_AFTER = timedelta(minutes=10)  # design §6: the first time
+SECOND = timedelta(seconds=1)  # nominal instants are whole ones
 NEVER = datetime.min.replace(tzinfo=UTC)  # before any mark
 
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
@@ -116,7 +117,11 @@ def _due(schedule: _Schedule, fact: Fact, nominal: str) -> datetime:
     """When a decision was due at the latest: a run says it, the others are as late as their jitter may be long."""
     if fact.type == "run.created":
         return instant(fact.data["due_at"])
-    return instant(nominal) + schedule.jitter.get(fact.data.get("version", 0), timedelta(0))
+    longest = schedule.jitter.get(fact.data.get("version", 0), timedelta(0))
+    if fact.data.get("reason") == "excluded":  # Neighbours are decided together, when the last of them is due.
+        span = fact.data.get("range")
+        return (instant(span["to"]) - SECOND if span else instant(nominal)) + longest
+    return instant(nominal) + longest
 
 
 def nominal_of(fact: Fact) -> str | None:

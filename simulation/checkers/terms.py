@@ -3,7 +3,8 @@
 - Nothing is created for an instant at which its schedule was paused, nor may more of its runs be active than it allows;
   nothing is skipped for a run in the way when there is none.
 - What is only late is not missed (see `grace`), and a command that waits for the catalog waits (see `awaited`).
-- A run has the version of its job that its partition had adopted (see `adopted`).
+- A run has the version of its job that its partition had adopted (see `adopted`), and what is asked of occurrences and
+  of whole sets of runs is done (see `asked`).
 - A change takes effect when it was published, not when it was read: never later, unless something before it forbids it.
 - Words of one source are taken in the order of their versions.
 - A worker is handed no more than it has free slots for, and nothing once it drains, lapsed or ended.
@@ -19,7 +20,7 @@ from datetime import datetime
 from typing import Any
 
 from schemas import topics
-from simulation.checkers import adopted, awaited, grace
+from simulation.checkers import adopted, asked, awaited, grace
 from simulation.checkers.reading import DISPATCHER, SCHEDULER, Data, Fact, documents, events, facts, instant
 from simulation.evidence import Evidence, Violation
 
@@ -55,6 +56,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from grace.check(evidence)
     yield from awaited.check(evidence)
     yield from adopted.check(evidence)
+    yield from asked.check(evidence)
 
 
 # --- schedules ----------------------------------------------------------------------------------------------------

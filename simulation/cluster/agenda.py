@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from simulation.cluster.options import Options
 
 EDITIONS = 3  # so that a put is an edit more often than not, and the same again now and then
+MORE_RUNS = 5
 Subject = tuple[str, str]  # tenant and name
 
 
@@ -35,9 +36,14 @@ class Agenda:
         return {"tenant": tenant, "name": name, "definition": self.schedules[tenant, name]}
 
     def edited(self, tenant: str, name: str, edition: int) -> Definition:
-        """The same occurrences under another version, or, for edition 0, the version of the beginning."""
+        """The same occurrences under another version, or, for edition 0, the version of the beginning.
+
+        A later edition of what has a number of runs has more of them, and one that leaves days out leaves out others.
+        """
         definition = self.schedules[tenant, name]
         edition %= EDITIONS
+        if edition:
+            definition = definition | {"trigger": _later(definition["trigger"], edition)}
         labels = definition["labels"] | ({"edition": str(edition)} if edition else {})
         return {"tenant": tenant, "name": name, "definition": definition | {"labels": labels}}
 
@@ -47,6 +53,15 @@ class Agenda:
         payload = definition["payload"] | ({"edition": edition} if edition else {})
         seconds = payload["seconds"] * (1 + edition % EDITIONS)
         return {"tenant": tenant, "name": name, "definition": definition | {"payload": payload | {"seconds": seconds}}}
+
+
+def _later(trigger: Definition, edition: int) -> Definition:
+    """A trigger in a later edition."""
+    if "max_runs" in trigger:
+        return trigger | {"max_runs": trigger["max_runs"] + MORE_RUNS * edition}
+    if "dates" in trigger.get("exclude", {}):
+        return trigger | {"exclude": {"dates": trigger["exclude"]["dates"][1:]}}
+    return trigger
 
 
 def agenda(options: Options) -> Agenda:

@@ -1,4 +1,4 @@
-"""Callers of the API who ask for what only some situations know: jobs that change, and other tenants' runs."""
+"""Callers of the API who ask for what only some situations know: changing jobs, other tenants' runs, single skips."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulation.cluster.client import ApiNode, Caller
 from simulation.cluster.hour import schedule
+from simulation.cluster.situations import RENEWED
 from simulation.evidence import marker
 
 if TYPE_CHECKING:
@@ -161,6 +162,46 @@ class Canceller(Caller):
         return False
 
 
+class Skipper(Caller):
+    """Skips single occurrences to come, and asks for some that are none or were due already."""
+
+    def live(self) -> None:
+        """As often as the situation says."""
+        while self._site.under_faults:
+            self._site.loop.sleep(self.chance.expovariate(self._site.options.rate("skips") / SECONDS_OF_AN_HOUR))
+            if self._site.under_faults:
+                self._skip()
+
+    def _skip(self) -> None:
+        tenant, name = self.chance.choice(self._agenda.subjects)
+        full = self._site.now().replace(second=0, microsecond=0) + timedelta(minutes=self.chance.randint(-1, 6))
+        nominal = f"{full:%Y-%m-%dT%H:%M:%SZ}"
+        self._site.story.fault("skips", self.name, f"skips {nominal} of {tenant}/{name}")
+        wish = {"tenant": tenant, "name": name, "nominal_time": nominal}
+        self.call("schedule.skip_occurrence", wish)
+        if self.chance.randrange(4) == 0:
+            self.call("schedule.skip_occurrence", wish)
+
+
+class Renewer(Caller):
+    """Edits what has five runs at a time, mostly while some of them wait for a slot."""
+
+    def live(self) -> None:
+        """As often as the situation says."""
+        edition = 0
+        while self._site.under_faults:
+            self._site.loop.sleep(self.chance.expovariate(self._site.options.rate("updates") / SECONDS_OF_AN_HOUR))
+            self._site.loop.sleep(self._to_a_fourth_minute() + self.chance.uniform(0, 40))
+            if self._site.under_faults:
+                edition += 1
+                self._site.story.fault("updates", self.name, f"edits {RENEWED[1]}")
+                self.call("schedule.put", self._agenda.edited(*RENEWED, edition))
+
+    def _to_a_fourth_minute(self) -> float:
+        now = self._site.now()
+        return (-(now.minute * 60 + now.second)) % 240
+
+
 def askers(site: Site, node: ApiNode) -> list[Caller]:
     """Those whom the situations of a seed bring along."""
     found: list[Caller] = []
@@ -170,4 +211,8 @@ def askers(site: Site, node: ApiNode) -> list[Caller]:
         found.append(Canceller(site, node, "canceller"))
     if site.options.has("namesakes"):
         found.append(Namesake(site, node, "namesake"))
+    if site.options.has("skips"):
+        found.append(Skipper(site, node, "skipper"))
+    if site.options.has("updates"):
+        found.append(Renewer(site, node, "renewer"))
     return found

@@ -86,7 +86,15 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
     "zones": ("clocks of a time zone change in the middle, and schedules there are due around it", 0),
     "cancels": ("runs are cancelled while they fail, and between their attempts", 40),
     "kept": ("topics are trimmed and compacted as brokers do it, after minutes in place of hours", 60),
+    "bounds": ("triggers have jitter and exclusions, begin and end, and give so many runs that later puts change", 0),
+    "overlaps": ("what overlaps makes room, is ended, or waits in a row", 0),
+    "rules": ("triggers are recurrence rules", 0),
+    "skips": ("single occurrences to come are skipped by whoever asks", 40),
+    "updates": ("edits cancel the runs of older versions that nobody has begun", 60),
 }
+# Drawn apart from the others and after them: what a seed drew before there were these is what it draws.
+LATER = frozenset({"bounds", "overlaps", "rules", "skips", "updates"})
+LATER_MAX = 2
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
 SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs
 ONLY_ON_OR_OFF = 1.0  # the rate of a fault that is there all the time, or is not
@@ -165,7 +173,7 @@ def draw(seed: int, *, hours: float = 1.0) -> Options:
         latency_seconds=chance.choice((0.0005, 0.002, 0.01)),
         database=chance.randrange(10) == 0,
         faults=_faults(chance, min(DENSER_MAX, 1 / hours)),
-        situations=_situations(Random(f"situations {seed}"), min(DENSER_MAX, 1 / hours)),
+        situations=_situations(seed, min(DENSER_MAX, 1 / hours)),
     )
 
 
@@ -183,9 +191,17 @@ def _faults(chance: Random, density: float) -> dict[str, float]:
     return drawn
 
 
-def _situations(chance: Random, density: float) -> dict[str, float]:
-    drawn = chance.sample(sorted(SITUATIONS), chance.randint(0, SITUATIONS_MAX))
-    rates = {name: SITUATIONS[name][1] for name in drawn}
+def _situations(seed: int, density: float) -> dict[str, float]:
+    chance = Random(f"situations {seed}")
+    drawn = chance.sample(sorted(SITUATIONS.keys() - LATER), chance.randint(0, SITUATIONS_MAX))
+    rates = _rates(chance, drawn, density)
+    chance = Random(f"later situations {seed}")
+    most = min(LATER_MAX, SITUATIONS_MAX - len(drawn))
+    return rates | _rates(chance, chance.sample(sorted(LATER), chance.randint(0, most)), density)
+
+
+def _rates(chance: Random, names: Collection[str], density: float) -> dict[str, float]:
+    rates = {name: SITUATIONS[name][1] for name in names}
     return {
         name: round(most * density * chance.uniform(0.2, 1.0), 2) if most else ONLY_ON_OR_OFF
         for name, most in rates.items()

@@ -7,6 +7,11 @@
     overtime    attempts that end about at their timeout, before and behind it
     namesakes   two tenants more have a `minutely`, one of them a job `report`
     cadence     every second of some minutes, beside once a day; retries in equal steps
+    bounds      several expressions, jitter, exclusions, a beginning, an end, and so many runs as an edition says;
+                a day on which nothing is due before an edition says otherwise
+    overlaps    the policies by which what overlaps makes room, is ended, or waits in a row
+    rules       recurrence rules in steps of minutes and hours, and of times of day
+    updates     five runs at a time for fewer slots, and editions that cancel those of the one before
     zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
 
 Each adds at most three schedules and some hundred runs to an hour; some take the place of an ordinary one.
@@ -18,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from schemas.topics import Retention
@@ -32,6 +37,7 @@ SLOW_TO_DRAIN = ("saturated", "long")
 DRAIN_SECONDS = 2700.0  # a queue of an hour, and a run of twelve minutes that is tried again
 CHANGE_AFTER = timedelta(minutes=6)  # of clocks, so that a slice of the hour sees it as well
 
+RENEWED = ("initech", "renewed")  # what situation `updates` edits again and again
 FOLDS = ("first", "second", "both")
 
 # Longer than anybody is away, shorter than an hour: of what was read nobody asks again.
@@ -166,6 +172,54 @@ def _cadence(_options: Options, began_at: datetime) -> Added:
     )
 
 
+def _bounds(_options: Options, began_at: datetime) -> Added:
+    def at(minutes: int) -> str:
+        return f"{began_at + timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+
+    out = ",".join(str((began_at.minute + minute) % 60) for minute in (5, 6, 7, 8, 25, 40, 41))
+    shared = {"cron": ["*/2 * * * *", "*/3 * * * *"], "jitter": "PT45S", "exclude": {"cron": [f"{out} * * * *"]}}
+    ended = {"cron": "*/30 * * * * *", "start_at": at(2), "end_at": at(50), "max_runs": 12, "jitter": "PT10S"}
+    days = [f"{began_at + timedelta(days=day):%Y-%m-%d}" for day in (0, 1)]
+    return Added(
+        schedules={
+            ("initech", "jittered"): schedule("initech", shared, 20, catch_up={"policy": "all", "window": "PT3M"}),
+            ("initech", "ended"): schedule("initech", ended, 5, overlap={"policy": "allow_all"}),
+            ("acme", "not-today"): schedule("acme", each(1) | {"exclude": {"dates": days}}, 5),
+        }
+    )
+
+
+def _overlaps(_options: Options, _began_at: datetime) -> Added:
+    def overlapping(minutes: int, seconds: float, **policy: Any) -> Definition:
+        return schedule("globex", each(minutes), seconds, overlap=policy)
+
+    return Added(
+        schedules={
+            ("globex", "makes-room"): overlapping(2, 170, policy="cancel_other"),
+            ("globex", "in-a-row"): overlapping(2, 130, policy="buffer_all", buffer=3),
+            ("globex", "buffered"): overlapping(3, 200, policy="terminate_other"),
+        }
+    )
+
+
+def _rules(_options: Options, began_at: datetime) -> Added:
+    at = began_at + timedelta(minutes=9)
+    daily = f"FREQ=DAILY;BYHOUR={at.hour};BYMINUTE={at.minute},{(at.minute + 1) % 60};BYSECOND=0,30"
+    return Added(
+        schedules={
+            ("acme", "ruled"): schedule("acme", {"rrule": "FREQ=MINUTELY;INTERVAL=3;BYSECOND=10"}, 5),
+            ("acme", "ruled-daily"): schedule("acme", {"rrule": daily}, 5, overlap={"policy": "allow_all"}),
+            ("acme", "hourly"): schedule("acme", {"rrule": "FREQ=HOURLY;BYMINUTE=30"}, 10, catch_up={"policy": "all"}),
+        }
+    )
+
+
+def _updates(_options: Options, _began_at: datetime) -> Added:
+    five = {"cron": "0-20/5 */4 * * * *"}
+    renewed = schedule("initech", five, 40, overlap={"policy": "allow_all"}, on_update="cancel")
+    return Added(schedules={RENEWED: renewed})
+
+
 def _zones(options: Options, _began_at: datetime) -> Added:
     name, change = _transition(options)
     zone, minute = ZoneInfo(name), timedelta(minutes=1)
@@ -197,5 +251,9 @@ ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "overtime": _overtime,
     "namesakes": _namesakes,
     "cadence": _cadence,
+    "bounds": _bounds,
+    "overlaps": _overlaps,
+    "rules": _rules,
+    "updates": _updates,
     "zones": _zones,
 }

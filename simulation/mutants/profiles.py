@@ -43,6 +43,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "workers": {"faults": dict.fromkeys(("A15", "A16", "H1", "H3", "H8", "H10"), 60.0)},
     "deadly": {"faults": {"H7": 1.0, "H11": 15.0, "G9": 10.0}},
     "jobs": {"faults": {}, "situations": {"jobs": 240.0}, "schedule_partitions": 4, "linger_seconds": 0.5},
+    "wishes": {"faults": {}, "situations": {"skips": 240.0, "updates": 240.0, "overlaps": 1.0}},
     "takeovers": {"faults": {"K1": 60.0, "A7": 30.0, "H1": 60.0, "H8": 120.0}, "dispatchers": 2, "workers": 5},
     "rolled-back": {"faults": {"D3": 40.0, "K1": 40.0, "B5": 12.0}, "schedulers": 2, "dispatchers": 2},
     "rows": {"faults": {"A14": 30.0, "J2": 10.0, "K1": 20.0}, "projectors": 2},
