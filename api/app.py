@@ -13,11 +13,11 @@ from api import document, later, problems
 from api.commands import CommandRoutes
 from api.gate import Gate
 from api.health import HealthRoutes
-from api.jobs import JobRoutes
 from api.page import PageRoutes
 from api.preview import PreviewRoutes
 from api.rawlog import LogRoutes
 from api.reading import Reads
+from api.references import CalendarRoutes, JobRoutes, QueueRoutes, TenantRoutes
 from api.runs import RunRoutes
 from api.schedules import ScheduleRoutes
 from api.services import ApiServices
@@ -57,7 +57,10 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
         responses=document.PROBLEM,
     )  # fmt: skip
     app.include_router(WorkerRoutes(services).router())  # first: routes are tried in order, and workers ask most
-    for routes in (ScheduleRoutes, RunRoutes, JobRoutes, PreviewRoutes, CommandRoutes, LogRoutes, HealthRoutes):
+    references = (JobRoutes, CalendarRoutes, QueueRoutes, TenantRoutes)
+    for routes in (
+        ScheduleRoutes, RunRoutes, *references, PreviewRoutes, CommandRoutes, LogRoutes, HealthRoutes
+    ):  # fmt: skip
         app.include_router(routes(services, reads).router())
     app.include_router(later.router())
     PageRoutes(services, reads).mount(app)

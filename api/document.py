@@ -45,7 +45,9 @@ PROBLEM: dict[int | str, dict[str, Any]] = {
 }
 
 
-_COMMANDED = frozenset({"schedules", "jobs", "runs"})  # what is written there becomes a command of its owner
+_COMMANDED = frozenset(
+    {"schedules", "jobs", "calendars", "queues", "tenants", "runs"}
+)  # what is written there becomes a command of its owner
 
 
 def _written(method: str) -> dict[str, Any]:

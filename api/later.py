@@ -26,10 +26,6 @@ LATER: tuple[tuple[str, str, str], ...] = (
     ("POST", f"{_TENANT}/dead-letters/{{run_id}}:redrive", "redriving dead letters"),
     ("POST", f"{_TENANT}/dead-letters:redrive", "redriving dead letters"),
     ("POST", f"{_TENANT}/jobs/{{name}}:run", "running a registered job by itself"),
-    *((method, f"{_TENANT}/calendars/{{name}}", "calendars") for method in ("PUT", "GET", "DELETE")),
-    *((method, "/v1/queues/{queue}", "declared queues") for method in ("PUT", "GET", "DELETE")),
-    *((method, _TENANT, "declared tenants") for method in ("PUT", "GET", "DELETE")),
-    ("GET", "/v1/queues", "the list of queues"),
     ("GET", "/v1/workers", "the list of workers"),
     ("GET", "/v1/events", "the stream of events"),
 )

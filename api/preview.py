@@ -13,9 +13,9 @@ from api import requests, views
 from api.difference import change_of, of_occurrences
 from api.document import takes
 from api.explain import expected, explained, forecast_of, left_under, only
-from api.jobs import KIND as JOB
 from api.problems import not_found
 from api.reading import read_instant
+from api.references import kind_of, meant_by, normal_form
 from api.schedules import FILE_FIELDS
 from projections.store.reader import Scope, Span
 from schemas import definitions
@@ -89,9 +89,9 @@ class PreviewRoutes:
         if not isinstance(name, str):
             raise Refused(Fault(pointer="/name", code="type", message="must be a string"))
         definition = {field: value for field, value in document.items() if field not in FILE_FIELDS}
+        if (kind := kind_of(document)) is not None:
+            return self._reference(kind, tenant, name, definition)
         current = self._current(tenant, name) if "name" in document else None
-        if document.get("kind") == "Job":
-            return self._job(tenant, name, definition)
         ask = partial(self._services.forecast, f"{tenant}/{name}", _anchored(definition, current))
         outlook = self._no_more(current, ask(from_=begin, to=end, limit=limit))
         before = forecast_of(self._services, current, begin, end, limit) if current else None
@@ -108,10 +108,10 @@ class PreviewRoutes:
             "difference": of_occurrences(before, outlook, begin, end, limit) if before else {},
         }
 
-    def _job(self, tenant: str, name: str, definition: dict[str, Any]) -> views.Json:
-        model, _ = definitions.read_job(definition, strict=True)
-        row = self._services.reader.entry(Scope(tenant=tenant), JOB, name)
-        return change_of(row["definition"] if row else None, definitions.normal_form(model))
+    def _reference(self, kind: str, tenant: str, name: str, definition: dict[str, Any]) -> views.Json:
+        meant = meant_by(kind, tenant, name)
+        row = self._services.reader.entry(Scope(tenant=meant.tenant), kind, meant.name)
+        return change_of(row["definition"] if row else None, normal_form(kind, definition))
 
     def _no_more(self, current: views.Row | None, outlook: Outlook) -> Outlook:
         """Runs that the version in force has had count for the next one too."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from api import requests, views, writes
+from api.declared import Declared
 from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, accepts, takes
 from api.explain import forecast_of
 from api.problems import Problem, not_found
@@ -40,6 +41,7 @@ class ScheduleRoutes:
     def __init__(self, services: ApiServices, reads: Reads) -> None:
         self._services = services
         self._reads = reads
+        self._declared = Declared(services, reads)
 
     def router(self) -> APIRouter:
         """What is where."""
@@ -47,7 +49,6 @@ class ScheduleRoutes:
         many, one = "/v1/tenants/{tenant}/schedules", "/v1/tenants/{tenant}/schedules/{name}"
         add = router.add_api_route
         add("/v1/schedules", self.list_all, methods=["GET"], summary="Schedules of all tenants")
-        add("/v1/tenants", self.tenants, methods=["GET"], summary="Tenants that have schedules")
         add(many, self.list_of_tenant, methods=["GET"], summary="Schedules of a tenant")
         noted = accepts(note=NOTE, by=BY)
         chosen = accepts("selector", selector=_SELECTOR, note=NOTE)
@@ -87,10 +88,6 @@ class ScheduleRoutes:
     ) -> Response:  # fmt: skip
         scope = Scope(tenant=requests.name(tenant, "tenant"))
         return await self._list(request, scope, label, state, cursor, limit)
-
-    async def tenants(self, request: Request) -> Response:
-        answered = await self._reads.ask(request, self._services.reader.tenants)
-        return answered.json({"tenants": answered.value})
 
     async def get(self, request: Request, tenant: str, name: str) -> Response:
         requests.name(tenant, "tenant")
@@ -136,7 +133,8 @@ class ScheduleRoutes:
         document = await requests.json_object(request)
         definition = definition_of(document, "Schedule", tenant, name)
         now = self._services.now()
-        self._services.forecast(f"{tenant}/{name}", definition, from_=now, to=now + A_MOMENT, limit=1)  # or `Refused`
+        outlook = self._services.forecast(f"{tenant}/{name}", definition, from_=now, to=now + A_MOMENT, limit=1)
+        await self._declared.check_schedule(tenant, name, outlook.definition)
         return await self._send(request, "put", tenant, name, {"definition": definition}, body_at="/data/definition")
 
     async def delete(self, request: Request, tenant: str, name: str, runs: str | None = None) -> Response:

@@ -99,6 +99,7 @@ class ApiSettings:
 
     version: str = "0"
     history: timedelta = timedelta(days=30)  # how long decisions are kept
+    require_declared: bool = False  # tenants and queues have to be declared before anything names them
     # Hosts that requests may name, with any port; empty for any. On loopback, without keys, this is what keeps a page
     # in the same browser from reaching us under a name of its own.
     allowed_hosts: frozenset[str] = LOOPBACK

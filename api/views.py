@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from schemas.commands import EVERYONE
 from schemas.facts import Outcome
 
 if TYPE_CHECKING:
@@ -169,9 +170,14 @@ def command(row: Row) -> Json:
 
 
 def entry(row: Row) -> Json:
-    """A reference definition."""
+    """A reference definition. A queue is nobody's, and a tenant is called by its own name."""
     names = ("tenant", "name", "version", "changed_at", "definition")
-    return {name: row[name] for name in names}
+    view = {name: row[name] for name in names}
+    if view["tenant"] == EVERYONE:
+        view.pop("tenant")
+    if view["name"] == EVERYONE:
+        view["name"] = view.pop("tenant")
+    return view
 
 
 def _known(**values: Any) -> Json:

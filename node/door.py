@@ -53,6 +53,7 @@ def open_door(
         settings=ApiSettings(
             version=importlib.metadata.version("tidewheel-server"),
             history=settings.retention.history,
+            require_declared=settings.require_declared,
             allowed_hosts=frozenset() if settings.trusted_network else LOOPBACK,
         ),
     )  # fmt: skip

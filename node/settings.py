@@ -63,6 +63,9 @@ class NodeSettings(BaseSettings):
         description="URL of the database that questions are answered from: `postgresql://user@host/database`, one that "
         "nodes share and nobody else uses; by default SQLite in `data`.",
     )
+    require_declared: bool = Field(
+        default=False, description="Refuse, at the API, what names a tenant or a queue that nobody has declared."
+    )
     retain_history: Duration = Field(default=timedelta(days=30), description="How long decisions and events are kept.")
     retain_runs: Duration = Field(default=timedelta(days=3), description="How long runs and terminal memory are kept.")
     worker_slots: int = Field(default=10, ge=1, le=10_000, description="Runs that the child workers take at once.")

@@ -132,7 +132,6 @@ class Quota(Model):
 
     BELOW: ClassVar[Mapping[str, type[Model]]] = {"queues": QueueQuota}
     NAMED: ClassVar[frozenset[str]] = frozenset({"queues"})
-    LATER = (("schedules", given, NOT_YET),)
 
 
 class Tenant(Model):

@@ -108,11 +108,24 @@ class Reader:
         return self._all(query.order_by(table.c.version.desc()).limit(VERSIONS_MAX))
 
     def tenants(self) -> Sequence[Row]:
-        """Every tenant that has a schedule, with how many."""
+        """Every tenant that has a schedule or is declared: how many schedules, which version of its definition."""
         table = tables.SCHEDULES
         query = select(table.c.tenant.label("name"), func.count().label("schedules"))
         alive = query.where(table.c.state != schedules.DELETED)
-        return self._all(alive.group_by(table.c.tenant).order_by(table.c.tenant).limit(paging.LIMIT_MAX))
+        found = self._all(alive.group_by(table.c.tenant).order_by(table.c.tenant).limit(paging.LIMIT_MAX))
+        declared = {row["tenant"]: row["version"] for row in self.entries(ALL, "tenant", limit=paging.LIMIT_MAX).rows}
+        rows = {name: {"name": name, "schedules": 0} for name in declared} | {row["name"]: row for row in found}
+        return [
+            {**rows[name], **({"version": declared[name]} if name in declared else {})}
+            for name in sorted(rows)[: paging.LIMIT_MAX]
+        ]
+
+    def count_schedules(self, scope: Scope, *, but: str) -> int:
+        """How many schedules there are, one by its name not counted."""
+        table = tables.SCHEDULES
+        query = _within(scope, select(table)).where(table.c.state != schedules.DELETED, table.c.name != but)
+        (row,) = self._all(query.with_only_columns(func.count().label("count")))
+        return int(row["count"])
 
     # --- occurrences ----------------------------------------------------------------------------------------------
 

@@ -211,6 +211,63 @@ class Client:
         """Remove a registered job; schedules that name it skip their occurrences."""
         return self._write("DELETE", self._path("jobs", name, tenant), None)
 
+    # --- calendars, queues, tenants ---
+
+    def put_calendar(
+        self,
+        name: str,
+        definition: Mapping[str, Any],
+        *,
+        tenant: str | None = None,
+        expected_version: int | None = None,
+    ) -> Written:
+        """Create or replace a calendar: days that schedules exclude by its name."""
+        return self._write("PUT", self._path("calendars", name, tenant), definition, expected_version)
+
+    def get_calendar(self, name: str, *, tenant: str | None = None) -> Json:
+        """One calendar."""
+        return self._read(self._path("calendars", name, tenant))
+
+    def list_calendars(self, *, tenant: str | None = None, **wanted: Any) -> Page:
+        """Calendars by name; `cursor`, `limit`."""
+        return self._list("calendars", tenant, wanted)
+
+    def delete_calendar(self, name: str, *, tenant: str | None = None) -> Written:
+        """Remove a calendar; schedules that name it exclude nothing by it."""
+        return self._write("DELETE", self._path("calendars", name, tenant), None)
+
+    def put_queue(self, name: str, definition: Mapping[str, Any], *, expected_version: int | None = None) -> Written:
+        """Declare a queue, or change its definition."""
+        return self._write("PUT", _path("queues", name), definition, expected_version)
+
+    def get_queue(self, name: str) -> Json:
+        """One declared queue."""
+        return self._read(_path("queues", name))
+
+    def list_queues(self, **wanted: Any) -> Page:
+        """Declared queues by name; `cursor`, `limit`."""
+        return self._list("queues", ALL_TENANTS, wanted)
+
+    def delete_queue(self, name: str) -> Written:
+        """Remove a queue's definition; it goes on with the defaults."""
+        return self._write("DELETE", _path("queues", name), None)
+
+    def put_tenant(self, name: str, definition: Mapping[str, Any], *, expected_version: int | None = None) -> Written:
+        """Declare a tenant, or change its definition."""
+        return self._write("PUT", _path("tenants", name), definition, expected_version)
+
+    def get_tenant(self, name: str) -> Json:
+        """One declared tenant."""
+        return self._read(_path("tenants", name))
+
+    def list_tenants(self) -> Page:
+        """Tenants that have schedules or are declared."""
+        return self._list("tenants", ALL_TENANTS, {})
+
+    def delete_tenant(self, name: str) -> Written:
+        """Remove a tenant's definition; what it has stays."""
+        return self._write("DELETE", _path("tenants", name), None)
+
     # --- runs ---
 
     def list_runs(self, *, tenant: str | None = None, **wanted: Any) -> Page:
@@ -287,6 +344,11 @@ class Client:
             raise TidewheelError(f"{request.url} answered a {type(answer).__name__}: is it a Tidewheel server?")
         self.position = response.headers.get("Tidewheel-Position", self.position)
         return Written(status=response.status_code, body=answer)
+
+
+def _path(kind: str, name: str) -> str:
+    """Of what belongs to no tenant."""
+    return f"/v1/{kind}/{quote(name, safe='')}"
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

@@ -21,8 +21,8 @@ from tidewheel.yamltext import write
 
 __all__ = ["Document", "find", "in_order", "read", "write"]
 
-KINDS = ("Job", "Schedule")  # in the order in which they are applied: a schedule may name a job
-LATER = ("Calendar", "Queue", "Tenant")
+KINDS = ("Tenant", "Queue", "Calendar", "Job", "Schedule")  # as they are applied: later ones may name earlier ones
+OWNED = ("Calendar", "Job", "Schedule")  # by a tenant
 SUFFIXES = (".yaml", ".yml", ".json")
 FILE_BYTES_MAX = 16 * 1024 * 1024  # tens of thousands of schedules; reading them takes a minute
 SHOWN_CHARACTERS_MAX = 100  # of what is not understood
@@ -102,19 +102,23 @@ def _document(data: Any, place: Document) -> Document:
     faults = (
         *_kind_faults(kind),
         *_name_faults("name", name, needed=True),
-        *_name_faults("tenant", tenant, needed=False),
+        *(_name_faults("tenant", tenant, needed=False) if kind in OWNED else _no_tenant(kind, tenant)),
     )
     known = tenant if isinstance(tenant, str) else None
     return replace(place, kind=_shown(kind), tenant=known, name=_shown(name), body=data, faults=faults)
 
 
 def _kind_faults(kind: Any) -> Iterator[Fault]:
-    if kind in LATER:
-        yield Fault(pointer="/kind", code="not_supported", message=f"this version does not support kind {kind} yet")
-    elif kind not in KINDS:
+    if kind not in KINDS:
         near = difflib.get_close_matches(_shown(kind).title(), KINDS, n=1)
         remedy = f"did you mean {near[0]}?" if near else "write one of " + ", ".join(KINDS)
         yield Fault(pointer="/kind", code="unknown_kind", message=f"unknown kind {_shown(kind, repr)}", remedy=remedy)
+
+
+def _no_tenant(kind: Any, tenant: Any) -> Iterator[Fault]:
+    if kind in KINDS and tenant is not None:
+        message = f"a {kind} belongs to no tenant" if kind == "Queue" else "a Tenant is named by its name"
+        yield Fault(pointer="/tenant", code="unknown_field", message=message, remedy="leave it out")
 
 
 def _name_faults(field: str, value: Any, *, needed: bool) -> Iterator[Fault]:

@@ -43,7 +43,10 @@ Owner = Callable[[dict[str, Any], Record], Iterable[Fact | Outgoing]]
 class House:
     """Everything that stands around the API."""
 
-    def __init__(self, folder: Path, *, now: Callable[[], datetime] | None = None, log: Any = None) -> None:
+    def __init__(
+        self, folder: Path, *, now: Callable[[], datetime] | None = None, log: Any = None,
+        require_declared: bool = False,
+    ) -> None:  # fmt: skip
         self.now = now or SystemClock().now
         self.log = log or SimulatedLog(3, SystemClock())
         if log is None:
@@ -58,7 +61,8 @@ class House:
         self.services = ApiServices(
             log=self.log, now=self.now, reader=Reader(self.engine), progress=self.projector, commander=self.commander,
             relay=self.relay, leases=SimpleLeases(self.relay), forecast=forecast(self.now),
-            registry=CollectorRegistry(), unready=lambda: self.unready, settings=ApiSettings(version="1.2.3"),
+            registry=CollectorRegistry(), unready=lambda: self.unready,
+            settings=ApiSettings(version="1.2.3", require_declared=require_declared),
         )  # fmt: skip
         self.app = create_app(self.services)
         self.owner: Owner | None = None

@@ -31,7 +31,8 @@ JSON = st.recursive(
 )
 FIELDS = st.sampled_from(
     ["trigger", "job", "worker", "slots", "tasks", "leases", "selector", "payload", "note", "outcome", "result", "wait",
-     "incarnation", "finished", "read_up_to", "labels", "name", "grace", "error", "claim_id", "number"]
+     "incarnation", "finished", "read_up_to", "labels", "name", "grace", "error", "claim_id", "number",
+     "dates", "weights", "rate", "quota", "queues", "freezes"]
 )  # fmt: skip
 BODIES = st.one_of(JSON, st.dictionaries(FIELDS, JSON, max_size=5))
 NAMES = st.sampled_from(["from", "to", "limit", "cursor", "state", "schedule", "label", "runs", "tenant", "x"])
@@ -41,6 +42,11 @@ PATHS = """
     GET /v1/runs
     GET /v1/jobs
     GET /v1/tenants
+    GET /v1/tenants/{}
+    GET /v1/queues
+    GET /v1/queues/{}
+    GET /v1/calendars
+    GET /v1/tenants/{}/calendars/{}
     GET /v1/tenants/{}/schedules
     GET /v1/tenants/{}/schedules/{}
     GET /v1/tenants/{}/schedules/{}/versions
@@ -58,6 +64,9 @@ PATHS = """
     PUT /v1/tenants/{}/schedules/{}
     PUT /v1/tenants/acme/schedules/report
     PUT /v1/tenants/acme/jobs/send
+    PUT /v1/tenants/acme/calendars/uk
+    PUT /v1/tenants/acme
+    PUT /v1/queues/default
     DELETE /v1/tenants/{}/jobs/{}
     POST /v1/tenants/acme/preview
     POST /v1/tenants/acme/schedules/report:trigger

@@ -136,11 +136,17 @@ REPORT = {
     "worker": "w", "incarnation": "inc-1", "number": 1, "read_up_to": -1, "held": [LEASE], "started": [LEASE],
     "finished": FINISHED, "slots": 0, "tasks": ["t"], "draining": False, "wait": 0, "claim_id": "c",
 }  # fmt: skip
+CALENDAR = {"note": "England and Wales", "dates": ["2026-12-25", "2026-12-28"]}
+QUEUE: dict[str, Any] = {"note": "the big machines", "shards": 1, "weights": {}, "freezes": []}
+TENANT: dict[str, Any] = {"note": "a customer", "quota": {"schedules": 100, "queues": {"default": {}}}, "freezes": []}
 BODIES: tuple[tuple[str, str, Any], ...] = (
     ("PUT", "/v1/tenants/acme/schedules/nightly", SCHEDULE),
     ("PUT", "/v1/tenants/acme/schedules/often", EVERY),
     ("PUT", "/v1/tenants/acme/schedules/once", AT),
     ("PUT", "/v1/tenants/acme/jobs/send-report", JOB),
+    ("PUT", "/v1/tenants/acme/calendars/uk", CALENDAR),
+    ("PUT", "/v1/tenants/acme", TENANT),
+    ("PUT", "/v1/queues/default", QUEUE),
     ("POST", "/v1/tenants/acme/preview", {**SCHEDULE, "name": "nightly"}),
     ("POST", "/v1/tenants/acme/schedules/nightly:trigger", {"payload": {"a": [1]}, "overlap": "skip", "note": "n"}),
     ("POST", "/v1/tenants/acme/schedules/nightly:pause", {"note": "n", "by": "me"}),

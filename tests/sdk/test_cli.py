@@ -213,8 +213,35 @@ def test_a_cancel_says_what_was_true(tidewheel_, routes):
 def test_deleting_can_cancel_open_runs(tidewheel_, routes):
     routes["DELETE", "/v1/tenants/default/schedules/a?runs=cancel"] = Response({})
     routes["DELETE", "/v1/tenants/default/jobs/j"] = Response({})
+    routes["DELETE", "/v1/tenants/acme/calendars/uk"] = Response({})
+    routes["DELETE", "/v1/queues/q"] = Response({})
+    routes["DELETE", "/v1/tenants/acme"] = Response({})
     assert tidewheel_("schedules", "delete", "a", "--runs", "cancel") == (0, "deleted default/a\n", "")
     assert tidewheel_("jobs", "delete", "j") == (0, "deleted default/j\n", "")
+    assert tidewheel_("calendars", "delete", "acme/uk") == (0, "deleted acme/uk\n", "")
+    assert tidewheel_("queues", "delete", "q") == (0, "deleted q\n", "")
+    assert tidewheel_("tenants", "delete", "acme") == (0, "deleted acme\n", "")
+
+
+def test_calendars_queues_and_tenants_are_listed_and_shown(tidewheel_, routes):
+    changed = {"version": 2, "changed_at": "2026-03-08T07:00:00Z"}
+    uk = {"tenant": "acme", "name": "uk", "definition": {"dates": ["2026-12-25", "2026-12-28"]}, **changed}
+    big = {"name": "big", "definition": {"shards": 1, "rate": "10/s"}, **changed}
+    routes["GET", "/v1/calendars"] = Response({"calendars": [uk]})
+    routes["GET", "/v1/queues"] = Response({"queues": [big]})
+    routes["GET", "/v1/tenants"] = Response({"tenants": [{"name": "acme", "schedules": 3, "version": 2}]})
+    routes["GET", "/v1/queues/big"] = Response(big)
+    assert tidewheel_("calendars", "list")[1] == (
+        "TENANT  NAME  VERSION  DAYS  FIRST       LAST        CHANGED\n"
+        "acme    uk    2        2     2026-12-25  2026-12-28  2026-03-08 07:00:00Z\n"
+    )
+    assert tidewheel_("queues", "list")[1] == (
+        "NAME  VERSION  SHARDS  RATE  CHANGED\nbig   2        1       10/s  2026-03-08 07:00:00Z\n"
+    )
+    assert tidewheel_("tenants", "list")[1] == "NAME  SCHEDULES  VERSION\nacme  3          2\n"
+    assert tidewheel_("queues", "show", "big")[1] == (
+        "queue    big\nversion  2\nchanged  2026-03-08 07:00:00Z\n---\nshards: 1\nrate: 10/s\n"
+    )
 
 
 # --- files ---
@@ -256,24 +283,24 @@ def test_apply_reports_on_each_document_and_fails_when_one_was_refused(tidewheel
         "warnings": ["job report is unknown"],
     }
     routes["PUT", "/v1/tenants/default/schedules/nightly"] = Response(told, 201)
+    routes["PUT", "/v1/tenants/acme"] = Response({"version": 4}, 201)
     routes["PUT", "/v1/tenants/acme/jobs/report"] = Response({"version": 2, "changed": False})
     faults = [{"pointer": "/trigger/cron", "code": "cron", "message": "61 is no minute", "remedy": "write 0-59"}]
     routes["PUT", "/v1/tenants/default/schedules/broken"] = Response({"detail": "one fault", "faults": faults}, 422)
     assert tidewheel_("apply", "-f", "-", stdin=FILE) == (
         1,
         (
-            "refused Tenant default/acme  -:4 (line 15)\n"
-            "  /kind: this version does not support kind Tenant yet\n"
+            "created Tenant acme (version 4)\n"
             "unchanged Job acme/report (version 2)\n"
             "created Schedule default/nightly (version 1)  At 02:00, every day.; next 2026-03-09 02:00:00Z\n"
             "  warning: job report is unknown\n"
             "refused Schedule default/broken  -:3 (line 11)\n"
             "  /trigger/cron: 61 is no minute (write 0-59)\n"
-            "1 created, 2 refused, 1 unchanged\n"
+            "2 created, 1 refused, 1 unchanged\n"
         ),
         "",
     )
-    assert requests[0].json == {"target": {"type": "task", "name": "reports.nightly"}}
+    assert [request.json for request in requests[:2]] == [{}, {"target": {"type": "task", "name": "reports.nightly"}}]
 
 
 def test_a_second_document_for_the_same_thing_is_refused(tidewheel_, routes):

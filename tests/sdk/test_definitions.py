@@ -69,9 +69,10 @@ def test_what_is_written_is_read_as_it_was_meant_by_us_and_by_others(text):
     ("text", "fault"),
     [
         ("- a\n", "/: is not a mapping with kind and name"),
-        ("name: a\n", "/kind: unknown kind None (write one of Job, Schedule)"),
+        ("name: a\n", "/kind: unknown kind None (write one of Tenant, Queue, Calendar, Job, Schedule)"),
         ("kind: schedul\nname: a\n", "/kind: unknown kind 'schedul' (did you mean Schedule?)"),
-        ("kind: Calendar\nname: a\n", "/kind: this version does not support kind Calendar yet"),
+        ("kind: Queue\nname: a\ntenant: acme\n", "/tenant: a Queue belongs to no tenant (leave it out)"),
+        ("kind: Tenant\nname: a\ntenant: acme\n", "/tenant: a Tenant is named by its name (leave it out)"),
         ("kind: Job\n", "/name: is required"),
         ("kind: Job\nname: 7\n", "/name: must be text, not 7 (put it in quotes)"),
         ("kind: Job\nname: a\ntenant: 7\n", "/tenant: must be text, not 7 (put it in quotes)"),
@@ -96,6 +97,12 @@ def test_documents_before_a_broken_one_stand():
 def test_jobs_come_before_the_schedules_that_may_name_them():
     text = "kind: Schedule\nname: a\n---\nkind: Job\nname: b\n---\nkind: Schedule\nname: c\n"
     assert [each.name for each in in_order(read(text, "f.yaml"))] == ["b", "a", "c"]
+
+
+def test_what_others_may_name_comes_first():
+    kinds = ("Schedule", "Job", "Calendar", "Queue", "Tenant")
+    text = "---\n".join(f"kind: {kind}\nname: a\n" for kind in kinds)
+    assert [each.kind for each in in_order(read(text, "f.yaml"))] == ["Tenant", "Queue", "Calendar", "Job", "Schedule"]
 
 
 def test_a_folder_is_its_definition_files_in_order_of_name(tmp_path):

@@ -22,14 +22,17 @@ REFUSED, UNREACHABLE = 1, 3
 
 OWN = {
     "apply": "tidewheel.cli.apply:apply",
+    "calendars": "tidewheel.cli.calendars:calendars",
     "import": "tidewheel.cli.importing:import_",
     "jobs": "tidewheel.cli.jobs:jobs",
     "preview": "tidewheel.cli.preview:preview",
+    "queues": "tidewheel.cli.queues:queues",
     "runs": "tidewheel.cli.runs:runs",
     "schedules": "tidewheel.cli.schedules:schedules",
+    "tenants": "tidewheel.cli.tenants:tenants",
     "worker": "tidewheel.cli.worker:worker",
 }
-LATER = frozenset({"admin", "backfills", "dead-letters", "queues", "serve", "tenants", "workers"})
+LATER = frozenset({"admin", "backfills", "dead-letters", "serve", "workers"})
 
 
 class Commands(click.Group):

@@ -27,6 +27,8 @@ WOULD_CHANGE = 4  # exit code of a plan that is not empty: 1 to 3 say what went 
 PAGE = 500
 PRUNED_MAX = 10_000  # schedules of one tenant that are looked at: a bound for a list that never ends
 
+NOBODYS = frozenset(definitions.KINDS) - frozenset(definitions.OWNED)
+
 Act = Callable[[Client, Document], tuple[str, list[str]]]
 
 
@@ -46,7 +48,7 @@ def apply(
     tenant: str | None,
     url: str | None,
 ) -> None:
-    """Put every schedule and job of the given files.
+    """Put every schedule, job, calendar, queue and tenant of the given files.
 
     Each document is created, updated, unchanged or refused; a refused one keeps no other from being put, but nothing
     is deleted then.
@@ -109,7 +111,7 @@ def _once_each(client: Client, documents: list[Document]) -> Iterator[Document]:
     """Documents, of which a second one for the same thing is refused: nobody means that."""
     places: dict[tuple[str, str, str], str] = {}
     for document in documents:
-        thing = (document.kind, document.tenant or client.tenant, document.name)
+        thing = (document.kind, "" if document.kind in NOBODYS else document.tenant or client.tenant, document.name)
         if thing in places and not document.faults:
             fault = Fault(pointer="", code="twice", message=f"stands at {places[thing]} already")
             yield replace(document, faults=(fault,))
@@ -130,8 +132,7 @@ def _each_of(client: Client, act: Act, documents: Iterable[Document]) -> Iterato
 
 def _put(client: Client, document: Document) -> tuple[str, list[str]]:
     """Put one document: what changed, and the lines that say so."""
-    put = client.put_job if document.kind == "Job" else client.put_schedule
-    return _or_refused(client, document, lambda: _written(client, document, put))
+    return _or_refused(client, document, lambda: _written(client, document))
 
 
 def _plan(client: Client, document: Document) -> tuple[str, list[str]]:
@@ -177,8 +178,10 @@ def _labelled(client: Client, tenant: str, labels: tuple[str, ...]) -> Iterator[
             return
 
 
-def _written(client: Client, document: Document, put: Callable[..., Written]) -> tuple[str, list[str]]:
-    written = put(document.name, document.body or {}, tenant=document.tenant)
+def _written(client: Client, document: Document) -> tuple[str, list[str]]:
+    put = getattr(client, f"put_{document.kind.lower()}")
+    whose = {"tenant": document.tenant} if document.kind in definitions.OWNED else {}
+    written: Written = put(document.name, document.body or {}, **whose)
     warnings = [f"warning: {warning}" for warning in written.body.get("warnings") or ()]
     return written.change, [f"{_title(client, document)}{_told(written)}", *warnings]
 
@@ -189,7 +192,8 @@ def _refused(client: Client, document: Document, message: str, faults: tuple[Fau
 
 
 def _title(client: Client, document: Document) -> str:
-    return f"{document.kind or 'document'} {document.tenant or client.tenant}/{document.name or '?'}"
+    owner = "" if document.kind in NOBODYS else f"{document.tenant or client.tenant}/"
+    return f"{document.kind or 'document'} {owner}{document.name or '?'}"
 
 
 def _told(written: Written) -> str:

@@ -39,17 +39,7 @@ def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> No
     with options.connect(url, tenant) as client:
         tenant, name = naming.split(client, name)
         body = client.get_job(name, tenant=tenant)
-    if as_json:
-        output.show_json(body)
-        return
-    output.facts(
-        (
-            ("job", f"{tenant}/{name}"),
-            ("version", body.get("version")),
-            ("changed", output.when(body.get("changed_at"))),
-        )
-    )
-    output.show_yaml(body.get("definition") or {})
+    output.show_definition("job", f"{tenant}/{name}", body, as_json=as_json)
 
 
 @jobs.command()

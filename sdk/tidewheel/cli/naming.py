@@ -19,16 +19,20 @@ def split(client: Client, name: str) -> tuple[str, str]:
 
 def each(client: Client, names: Iterable[str], act: Callable[[str, str], str]) -> None:
     """Do something to each named thing, and say what was done. One refusal keeps no other from being done."""
+    each_of_nobody(("/".join(split(client, given)) for given in names), lambda whole: act(*whole.split("/", 1)))
+
+
+def each_of_nobody(names: Iterable[str], act: Callable[[str], str]) -> None:
+    """The same for what belongs to no tenant."""
     refused = False
-    for given in names:
-        tenant, name = split(client, given)
+    for name in names:
         try:
-            output.say(act(tenant, name))
+            output.say(act(name))
         except Unreachable:
             raise
         except TidewheelError as error:
             refused = True
-            output.say(f"{tenant}/{name}: {error.title if error.faults else error}", state="refused")
+            output.say(f"{name}: {error.title if error.faults else error}", state="refused")
             for fault in error.faults:
                 output.say(f"  {fault}")
     if refused:

@@ -83,6 +83,15 @@ def show_yaml(body: Any) -> None:
     click.echo(definitions.write([body]).rstrip())
 
 
+def show_definition(kind: str, name: str, body: Any, *, as_json: bool) -> None:
+    """A reference definition: what it is called, its version, and itself."""
+    if as_json:
+        show_json(body)
+        return
+    facts(((kind, name), ("version", body.get("version")), ("changed", when(body.get("changed_at")))))
+    show_yaml(body.get("definition") or {})
+
+
 def complain(error: TidewheelError) -> None:
     """What was refused, and each fault with what to do instead."""
     click.echo(f"{click.style('error:', fg='red')} {error.title if error.faults else error}", err=True)

@@ -1,0 +1,58 @@
+"""tidewheel queues: pools of workers that were declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from tidewheel.cli import naming, options, output
+
+
+@click.group()
+def queues() -> None:
+    """Declared queues. One that is not declared has the defaults."""
+
+
+@queues.command("list")
+@options.cursor
+@options.limit
+@options.as_json
+@options.url
+def list_(*, as_json: bool, url: str | None, **wanted: Any) -> None:
+    """Queues by name."""
+    with options.connect(url) as client:
+        page = client.list_queues(**wanted)
+    output.show_page(page, ("NAME", "VERSION", "SHARDS", "RATE", "CHANGED"), _row, as_json=as_json)
+
+
+@queues.command()
+@click.argument("name")
+@options.as_json
+@options.url
+def show(*, name: str, as_json: bool, url: str | None) -> None:
+    """One queue as it is declared."""
+    with options.connect(url) as client:
+        body = client.get_queue(name)
+    output.show_definition("queue", name, body, as_json=as_json)
+
+
+@queues.command()
+@click.argument("names", nargs=-1, required=True)
+@options.url
+def delete(*, names: tuple[str, ...], url: str | None) -> None:
+    """Remove definitions. The queues go on with the defaults."""
+    with options.connect(url) as client:
+
+        def act(name: str) -> str:
+            client.delete_queue(name)
+            return f"deleted {name}"
+
+        naming.each_of_nobody(names, act)
+
+
+def _row(queue: Mapping[str, Any]) -> tuple[Any, ...]:
+    definition = queue.get("definition") or {}
+    changed = output.when(queue.get("changed_at"))
+    return queue.get("name"), queue.get("version"), definition.get("shards"), definition.get("rate"), changed
