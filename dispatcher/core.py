@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from dispatcher import cancels, inputs, inquiries, reports, waking
@@ -45,6 +45,10 @@ class DispatcherCore:
             return Shared()
         queue, number = inputs.name_of(key)
         return load_shard(queue, number, rows, self._remembered_for)
+
+    def opened(self, _states: Iterator[Shard | Shared], _shared: Any, _now: datetime) -> Sequence[Fact]:
+        """See `runtime.machine.Core`. There is nothing."""
+        return ()
 
     def save(self, key: bytes, state: Shard | Shared, rows: Rows) -> None:  # noqa: ARG002 -- the port names the key
         """Write what changed."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from runtime.continuity import Halted
 from runtime.lifecycle import SYSTEM, Threaded, ThreadService, persevere
 from runtime.log import Fenced, LogError
+from runtime.machine import Unfit
 from runtime.store import StoreCorrupt, StoreError
 from runtime.telemetry import Event, Metric, Telemetry
 
@@ -198,6 +199,7 @@ class GroupService(Threaded):
 
     Ready once the group has answered and what it gave us works. A log that is away is waited for, with nothing of ours;
     a name that another process has ends us: to ask for it again would take it from the other, which would do the same.
+    Who is `Unfit` for what it was given leaves the group to others, and stays to say why.
     """
 
     def __init__(
@@ -219,6 +221,9 @@ class GroupService(Threaded):
     def works(self) -> bool:
         """Whether what we were given does its work, as far as it can."""
 
+    def check(self) -> None:
+        """`Unfit` when others should have what we were given. We leave the group then, and say why until we end."""
+
     @abstractmethod
     def assigned(self, partitions: Sequence[int], log: Log) -> None:
         """See `Owner.assigned`."""
@@ -232,9 +237,14 @@ class GroupService(Threaded):
         """See `Owner.lost`."""
 
     def _run(self, running: Running) -> None:
-        persevere(
-            running, lambda: self._take_part(running), against=LogError, told=self._wait, seconds=self._seconds
-        )  # fmt: skip
+        try:
+            persevere(
+                running, lambda: self._take_part(running), against=LogError, told=self._wait, seconds=self._seconds
+            )  # fmt: skip
+        except Unfit as error:
+            self._waits_for = str(error)
+            self._telemetry.error(Event.ROLE_UNFIT, role=self._group, reason=str(error))
+            running.stopping.wait()
 
     def _wait(self, error: Exception) -> None:
         if isinstance(error, Fenced):
@@ -247,6 +257,7 @@ class GroupService(Threaded):
         try:
             while not running.stopping.is_set():
                 member.poll(self._poll_seconds)
+                self.check()
                 if member.joined:
                     self._waits_for = ""
                     if self.works():
@@ -281,6 +292,12 @@ class RoleService(GroupService):
     def works(self) -> bool:
         """Whether every partition works or cannot: one that failed or is halted costs itself, and says so."""
         return all(each.ready(0) or each.halted or each.failure is not None for each in self.partitions())
+
+    def check(self) -> None:
+        """See `GroupService.check`. Who may not have one partition leaves them all to those who may have them."""
+        for partition in self.partitions():
+            if isinstance(partition.failure, Unfit):
+                raise partition.failure
 
     def assigned(self, partitions: Sequence[int], log: Log) -> None:
         """See `Owner.assigned`."""

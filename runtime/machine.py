@@ -1,6 +1,7 @@
 """What a core is to the runtime: a pure state machine over the keys of one partition.
 
     load(key, rows)                        -> state        the state as stored; a new one where there are no rows
+    opened(states, shared, now)            -> facts        what a process says first when it has taken a partition over
     decide(state, input, moment, shared)   -> facts        what follows from an input, now; nothing is changed
     evolve(state, fact)                    -> state        what a fact makes of a state; needs no moment
     wakeup(state)                          -> Wakeup       when this key wants to be asked again
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 PARTITION = b""  # the key of what all keys of a partition share: adopted catalog, recovery, tz version
 
 S = TypeVar("S")
+
+
+class Unfit(Exception):
+    """Raised where a process must not own partitions of the role, and another one may. Its text says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +132,13 @@ class Core(Protocol[S]):
 
     def load(self, key: bytes, rows: Rows) -> S:
         """The state of a key."""
+        ...
+
+    def opened(self, states: Iterator[S], shared: S, now: datetime) -> Sequence[Fact]:
+        """What is to be said before all else of a partition that a process has taken over; `states` are all there are.
+
+        They are loaded one by one, as far as they are looked at. Their facts may be about any key.
+        """
         ...
 
     def save(self, key: bytes, state: S, rows: Rows) -> None:

@@ -212,7 +212,7 @@ class Processor:
         self._note_what_was_read(reader)
         self._workspace.walk.step(began)
         batch = self._new_batch()
-        self._state_notices(batch, *notices)
+        self._state_notices(batch, *self._workspace.opening(self._mark), *notices)
         for record in records:
             self._answer(batch, record)
         if not self._watch.held:

@@ -35,6 +35,7 @@ class Event(StrEnum):
     PARTITIONS_LOST = "partitions_lost"
     ROLE_FAILED = "role_failed"
     ROLE_WAITS = "role_waits"
+    ROLE_UNFIT = "role_unfit"
     DECISION_ROLLED_FORWARD = "decision_rolled_forward"
     STORE_QUARANTINED = "store_quarantined"
     STORE_OUTDATED = "store_outdated"

@@ -21,7 +21,7 @@ from runtime.digest import Walk
 from runtime.machine import NEVER, PARTITION, Wakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from runtime.machine import Core
     from runtime.store import Store
@@ -113,6 +113,7 @@ class Workspace:
         self._wakeups: dict[bytes, Wakeup] = {}
         self._staged: dict[bytes, bytes | None] = {}
         self._floors: dict[bytes, bytes | None] = {AT: AT, EVIDENCE: EVIDENCE}
+        self._opened = False  # whether the core was asked what is to be said first
 
     @property
     def shared(self) -> Any:
@@ -208,6 +209,23 @@ class Workspace:
                 self._forget_old_states()
         self._store.apply(index)
         self._floors = {AT: AT, EVIDENCE: EVIDENCE}
+
+    def opening(self, now: datetime) -> Sequence[Any]:
+        """What the core has to say when it has been opened; once."""
+        if self._opened:
+            return ()
+        self._opened = True
+        return self._core.opened(self._all_states(), self.shared, now)
+
+    def _all_states(self) -> Iterator[Any]:
+        """Every stored key's, one after another; no more of them are kept at hand than ever. Before any is changed."""
+        before = None
+        for stored, _ in self._store.scan(ROW, _after(ROW)):
+            key, _ = split_row_key(stored)
+            if key != before:
+                before = key
+                yield self.state(key)
+                self._forget_old_states()
 
     def derive_anew(self) -> None:
         """Derive every key's wakeup again when they were derived with something else."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from runtime.machine import NEVER, PARTITION, Moment, Output, Reached, Wakeup, Woken
 from runtime.record import Record
 from scheduler import (
+    adoption,
     commands,
     delays,
     due,
@@ -27,6 +29,7 @@ from scheduler import (
 from scheduler.context import Context
 from scheduler.forwarding import Misplaced
 from scheduler.instants import from_millis, millis
+from scheduler.occurrences import rules
 from scheduler.partition import CatalogRead
 from scheduler.reading import OutcomeRead
 from scheduler.routing import Routes
@@ -51,6 +54,7 @@ from schemas.scheduling import (
     CommandRemembered,
     CommandTaken,
     HistoryForgotten,
+    TzRulesNoted,
 )
 
 if TYPE_CHECKING:
@@ -108,6 +112,13 @@ class SchedulerCore:
         """See `runtime.machine.Core`."""
         return _KEYS.get(type(fact), _of_schedule)(fact)
 
+    def opened(self, states: Iterator[State], shared: State, now: datetime) -> Sequence[Fact]:
+        """See `runtime.machine.Core`."""
+        assert isinstance(shared, PartitionState)
+        return adoption.opened(
+            states, shared, partition=self._partition, version=self._tz_version, here=rules.installed(), now=now
+        )
+
     # --- deciding -------------------------------------------------------------------------------------------------
 
     def decide(self, state_: State, input_: Any, moment: Moment, shared: State) -> Sequence[Fact]:
@@ -115,7 +126,8 @@ class SchedulerCore:
         assert isinstance(shared, PartitionState)
         facts = self._decide(state_, input_, self._context(moment, shared))
         if shared.tz_version != self._tz_version:
-            facts = (partition.tz_adopted(shared, self._partition, self._tz_version, moment.now), *facts)
+            first = adoption.adopted(shared, self._partition, self._tz_version, rules.installed(), moment.now)
+            facts = (*first, *facts)
         return facts
 
     def _context(self, moment: Moment, shared: PartitionState) -> Context:
@@ -212,6 +224,7 @@ _KEYS: Mapping[type[Fact], Callable[[Any], bytes]] = {
     HistoryTrimmed: _of_partition,
     RecoveryFinished: _of_partition,
     TzAdopted: _of_partition,
+    TzRulesNoted: _of_partition,
     CommandForwarded: _of_partition,
     CommandAnswered: _of_partition,
     CommandRejected: _of_partition,

@@ -15,6 +15,7 @@ RUN = b"r/"  # + run id                        a run without an outcome, whole
 VERSION = b"v/"  # + version                   a definition that still decides occurrences
 SKIP = b"k/"  # + nominal                      an occurrence that is to have no run
 REFERENCE = b"x/"  # + kind/tenant/name (PARTITION) an adopted calendar, queue or tenant
+TZ_RULES = b"t"  # (PARTITION)                  what the adopted tz database says of each zone
 WAITING = b"w/"  # + nominal                   an occurrence that waits behind the first one
 
 # What a key begins with, by what it is of.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from runtime.machine import Reached
+from runtime.machine import Reached, Unfit
 from scheduler import keys
 from scheduler.context import Context
 from scheduler.plan import Adopted
@@ -21,13 +21,14 @@ from schemas.facts import (
     TzAdopted,
 )
 from schemas.frozen import frozen
+from schemas.scheduling import TzRulesNoted
 
 ROLE = "scheduler"
 TRIMMED_EVERY = timedelta(days=1)
 ADOPTED = frozenset({"job", "calendar", "queue", "tenant"})  # kinds of the catalog that decisions rest on
 
 
-class TzVersionTooOld(Exception):
+class TzVersionTooOld(Unfit):
     """Our tz database is older than the one the partition was decided with: we must not decide here."""
 
     def __init__(self, partition: int, *, adopted: str, here: str) -> None:
@@ -45,12 +46,6 @@ class CatalogRead:
     entry: CatalogEntry
     offset: int
     position: str = ""
-
-
-def tz_adopted(state: PartitionState, partition: int, version: str, now: datetime) -> TzAdopted:
-    """The partition follows this process's tz database from now on."""
-    previous = state.tz_version or None
-    return TzAdopted(role=ROLE, partition=partition, version=version, adopted_at=now, previous=previous)
 
 
 def check_tz(state: PartitionState, partition: int, version: str) -> PartitionState:
@@ -112,6 +107,9 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
             return replace(state, recovery=None)
         case TzAdopted():
             return replace(state, tz_version=fact.version, history_from=state.history_from or fact.adopted_at)
+        case TzRulesNoted():
+            state.rows.put(keys.TZ_RULES, codec.dump(fact))
+            return state
         case HistoryTrimmed():
             return replace(state, history_from=fact.until)
         case CatalogAdopted():

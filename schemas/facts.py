@@ -593,8 +593,23 @@ class CatalogAdopted(_OfPartition):
 
 
 @frozen
+class OccurrenceMoved:
+    """The next occurrence of a schedule by one tz database, and by a newer one. None: nothing more is due by it."""
+
+    tenant: str
+    schedule: str
+    was: datetime | None = None
+    becomes: datetime | None = None
+
+
+@frozen
 class TzAdopted(_OfPartition):
-    """Undecided occurrences follow tz database `version` from now on."""
+    """Undecided occurrences follow tz database `version` from now on.
+
+    In `zones` clocks will show something else than by the previous one; None: that one's rules are not known. Of
+    `schedules` in the partition the next occurrence of `moved_count` is another; `moved` names the first of them.
+    `repeated_count` occurrences have a local time that was decided by the previous one already: they are skipped.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.tz.adopted.v1"
     role: str
@@ -602,6 +617,11 @@ class TzAdopted(_OfPartition):
     version: str
     adopted_at: datetime
     previous: str | None = None
+    zones: tuple[str, ...] | None = None
+    schedules: int = 0
+    moved_count: int = 0
+    moved: tuple[OccurrenceMoved, ...] = ()
+    repeated_count: int = 0
 
 
 @frozen

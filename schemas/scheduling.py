@@ -201,6 +201,29 @@ class HistoryForgotten(Fact):
         return f"{self.tenant}/{self.name}"
 
 
+@frozen
+class ZoneRule:
+    """What a tz database says of some zones, in the words of `scheduler.occurrences.rules`."""
+
+    rule: str
+    zones: tuple[str, ...]
+
+
+@frozen
+class TzRulesNoted(Fact):
+    """What the tz database says that a partition decides with: whoever has a newer one can tell the difference."""
+
+    TYPE: ClassVar[str] = "tidewheel.tz.rules_noted.v1"
+    role: str
+    partition: int
+    version: str
+    rules: tuple[ZoneRule, ...]
+
+    @property
+    def subject(self) -> str:
+        return f"_/{self.role}-{self.partition}"
+
+
 SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
     MarkMoved,
     OutcomeHeld,
@@ -213,4 +236,5 @@ SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
     CommandTaken,
     CommandForwarded,
     HistoryForgotten,
+    TzRulesNoted,
 )

@@ -44,6 +44,15 @@ class Version:
 
 
 @frozen
+class Adopted:
+    """From `at` on a partition decides by another time zone database, in which these zones are not what they were."""
+
+    partition: int
+    at: datetime
+    zones: frozenset[str]
+
+
+@frozen
 class Decision:
     """One word about one occurrence, or about `count` of them in [nominal, until). `of`: a rerun of another run."""
 
@@ -82,6 +91,7 @@ class Evidence:
     delivered_since: datetime | None = None  # earlier ones may be gone from there
     repeated: int = 0  # events that were written more than once, with the same id: nothing wrong
     unreadable: list[str] = field(default_factory=list)
+    adopted: list[Adopted] = field(default_factory=list)  # newer time zone data, by which clocks show something else
     gaps: list[Mapping[str, Any]] = field(default_factory=list)  # input that partitions went on without, accepted
 
 
@@ -167,11 +177,18 @@ class _Reading:
             if event["type"] == "tidewheel.history.trimmed.v1" and event["data"]["role"] == "scheduler":
                 until = datetime.fromisoformat(event["data"]["until"])
                 trimmed = until if trimmed is None else max(trimmed, until)
+            elif event["type"] == "tidewheel.tz.adopted.v1":
+                self._adopted(event["data"])
             elif event["type"] == "tidewheel.gap.accepted.v1" and self._is_new(event["id"]):
                 self._gap(event["data"], entry.appended_at)
             elif (take := _TAKEN.get(event["type"])) is not None and self._is_new(event["id"]):
                 take(self._story(event["data"]), event["data"], event["id"])
         return trimmed
+
+    def _adopted(self, data: Mapping[str, Any]) -> None:
+        at, zones = datetime.fromisoformat(data["adopted_at"]), frozenset(data.get("zones") or ())
+        if zones:
+            self._evidence.adopted.append(Adopted(partition=data["partition"], at=at, zones=zones))
 
     def _gap(self, data: Mapping[str, Any], appended_at: datetime) -> None:
         """Note what was accepted; runs of a former topic `runs` are known not to stand on this one."""

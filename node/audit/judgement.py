@@ -29,12 +29,21 @@ def judge(evidence: Evidence, *, offenders_max: int = OFFENDERS_MAX) -> Report:
         mark = marks.get(story.partition)
         if mark is not None and mark.decided_until is not None:
             after = -1 if mark.trimmed_until is None else _floor(mark.trimmed_until)
-            _Case(name, story, report).judge(after, _floor(mark.decided_until))
+            adopted = _adopted(story, evidence)
+            report.since_adoption += adopted > after
+            _Case(name, story, report).judge(max(after, adopted), _floor(mark.decided_until))
     for place in evidence.unreadable:
         report.accuse("unreadable", Offender(tenant="", schedule="", what=place))
     _outcomes(evidence, report)
     _undelivered(evidence, report)
     return report
+
+
+def _adopted(story: Story, evidence: Evidence) -> int:
+    """Until when a schedule was decided by other time zone data, which we do not have; -1: all of it by ours."""
+    zones = {version.definition.get("trigger", {}).get("timezone", "UTC") for version in story.versions}
+    found = (each for each in evidence.adopted if each.partition == story.partition and zones & each.zones)
+    return max((_floor(each.at) for each in found), default=-1)
 
 
 class _Case:

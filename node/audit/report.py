@@ -40,6 +40,7 @@ class Report:
     open_runs: int = 0
     repeated: int = 0
     schedules: int = 0
+    since_adoption: int = 0  # of them: judged from the adoption of newer time zone data on, that changed their zone
     faults: Counter[str] = field(default_factory=Counter)
     offenders: dict[str, list[Offender]] = field(default_factory=dict)
     marks: dict[int, datetime | None] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Report:
             "not_due": dict(sorted(self.not_due.items())),
             "repeated": self.repeated,
             "schedules": self.schedules,
+            "since_adoption": self.since_adoption,
             "marks": {str(partition): _text(mark) for partition, mark in sorted(self.marks.items())},
             "accepted_gaps": self.gaps,
             "offenders": {kind: [_plain(each) for each in named] for kind, named in self.offenders.items()},
@@ -103,6 +105,10 @@ def table(report: Report) -> RenderableType:
     if report.backfilled:
         counts.add_row(f"{report.backfilled:,}", "backfilled")
     counts.add_row(f"{report.open_runs:,}", "runs are open")
+    if report.since_adoption:
+        counts.add_row(
+            f"{report.since_adoption:,}", "schedules are judged since newer time zone data changed their zone"
+        )
     for gap in report.gaps:
         counts.add_row(_lost(gap), f"lost of {gap['topic']} {gap['topic_partition']}, accepted by {gap['accepted_by']}")
     for kind, meaning in FAULTS.items():

@@ -74,11 +74,12 @@ class Footer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A whole file: the offset before all changes, the listed changes, and the rule that goes on."""
+    """A whole file: the offset before any change, the listed changes, the rule that goes on (`posix`: as written)."""
 
     first_offset: int
     changes: tuple[Change, ...]
     footer: Footer
+    posix: str = ""
 
 
 def read(data: bytes) -> Table:
@@ -99,6 +100,7 @@ def read(data: bytes) -> Table:
         first_offset=offsets[0],
         changes=tuple(Change(at=at, offset=offsets[kind]) for at, kind in zip(times, kinds, strict=True)),
         footer=read_footer(footer),
+        posix=footer,
     )
 
 

@@ -93,7 +93,7 @@ def zone(name: str) -> Zone:
     """Return a zone by its IANA name, or raise `ZoneError`."""
     if name not in zone_names():
         raise _unknown(name)
-    return Zone(name=name, version=tz_version(), near=_timeline(name, NEAR_END_YEAR))
+    return Zone(name=name, version=tz_version(), near=timeline_of(table(name)))
 
 
 @lru_cache(maxsize=1)
@@ -108,15 +108,19 @@ def zone_names() -> frozenset[str]:
     return frozenset(resources.files("tzdata").joinpath("zones").read_text("ascii").split()) - {"Factory"}
 
 
-@lru_cache(maxsize=FAR_TIMELINES_CACHED_MAX)
-def _timeline(name: str, end_year: int) -> Timeline:
-    table = _table(name)
+def timeline_of(table: tzif.Table, end_year: int = NEAR_END_YEAR) -> Timeline:
+    """Return the segments that a table names, up to the end of a year."""
     starts, offsets = [BEGINNING], [table.first_offset]
     for change in _changes(table, end_year):
         if change.at > starts[-1] and change.offset != offsets[-1]:  # a new name for the same offset moves no clock
             starts.append(change.at)
             offsets.append(change.offset)
     return _linked(starts, offsets)
+
+
+@lru_cache(maxsize=FAR_TIMELINES_CACHED_MAX)
+def _timeline(name: str, end_year: int) -> Timeline:
+    return timeline_of(table(name), end_year)
 
 
 def _linked(starts: list[int], offsets: list[int]) -> Timeline:
@@ -133,8 +137,8 @@ def _changes(table: tzif.Table, end_year: int) -> Iterator[tzif.Change]:
     yield from (change for change in tzif.yearly(table.footer, first_year, end_year) if change.at > last)
 
 
-def _table(name: str) -> tzif.Table:
-    # The name is one of the database's own by now, so it cannot lead out of the folder.
+def table(name: str) -> tzif.Table:
+    """Return what the database says of one of its own names, which cannot lead out of the folder."""
     file = resources.files("tzdata").joinpath("zoneinfo", *name.split("/"))
     return tzif.read(file.read_bytes())
 

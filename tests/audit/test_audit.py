@@ -10,8 +10,8 @@ from node.audit.report import Report
 from node.audit.source import FolderSource, HttpSource, LogSource
 from runtime.logs.embedded import EmbeddedLog
 from runtime.record import Outgoing, TopicPartition
-from schemas import topics
-from schemas.facts import Cause, Outcome, SkipReason
+from schemas import codec, topics
+from schemas.facts import Cause, Outcome, SkipReason, TzAdopted
 from tests.audit.world import World, at
 
 
@@ -409,3 +409,29 @@ def test_the_figures_are_those_of_the_contract(world):
     ]
     assert figures["open_runs"] == 3
     assert figures["marks"] == {"0": "2026-03-02T12:03:30Z", "1": "2026-03-02T12:03:30Z"}
+
+
+def test_what_was_decided_by_other_time_zone_data_is_not_judged_by_ours():
+    """A schedule whose zone they changed is judged from their adoption on; others are judged whole."""
+    world = World()
+    for name, zone in (("moved", "America/Chihuahua"), ("tick", "Europe/London")):
+        world.version(schedule=name, cron="*/30 * * * *", timezone=zone)
+    world.created("12:17", "13:30", schedule="moved")
+    world.created("12:30", "13:00", "13:30")
+    for partition in range(2):
+        zones = ("America/Chihuahua",)
+        fact = TzAdopted(
+            role="scheduler",
+            partition=partition,
+            version="2026g",
+            adopted_at=at("13:10"),
+            previous="2026f",
+            zones=zones,
+        )
+        world.log.append(
+            [Outgoing(topics.RUN_EVENTS, partition, b"_", codec.encode(fact, source="s", time=at("13:10"))[1])]
+        )
+    world.decided(at("13:31"))
+    result = report(world)
+    assert result.clean
+    assert (result.due, result.created, result.since_adoption) == (4, 4, 1)

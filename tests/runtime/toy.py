@@ -18,7 +18,7 @@ from schemas.facts import CommandRejected, Fact, Position, SchedulePaused, Sched
 from schemas.faults import Fault, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from runtime.machine import Rows
     from runtime.record import Record
@@ -71,6 +71,10 @@ class ToyCore:
     def load(self, key: bytes, rows: Rows) -> Count:
         stored = rows.get(b"count")
         return Count(name=key.decode()) if stored is None else codec.load(Count, orjson.loads(stored))
+
+    def opened(self, _states: Iterator[Count], _shared: Any, _now: datetime) -> Sequence[Fact]:
+        """See `runtime.machine.Core`. There is nothing."""
+        return ()
 
     def save(self, key: bytes, state: Count, rows: Rows) -> None:
         rows.put(b"count", codec.dump(state))

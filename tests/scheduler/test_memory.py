@@ -199,4 +199,4 @@ def test_the_state_of_a_schedule_is_small_however_many_runs_it_has():
 def test_what_a_command_made_true_and_its_memory_are_one_decision():
     shell = Shell()
     facts = shell.put()
-    assert [type(fact) for fact in facts][1:3] == [ScheduleAccepted, CommandRemembered]
+    assert [type(fact) for fact in facts][2:4] == [ScheduleAccepted, CommandRemembered]

@@ -20,6 +20,7 @@ from schemas.facts import (
     RunCreated,
     TzAdopted,
 )
+from schemas.scheduling import TzRulesNoted
 from tests.scheduler.harness import ONE, TZ, Shell, at, definition
 
 ANY: dict[str, Any] = {"overlap": {"policy": "allow_all"}}
@@ -32,12 +33,13 @@ JOB = {"target": {"type": "task", "name": "t"}}
 def test_a_new_partition_says_which_tz_database_it_decides_with():
     shell = Shell("2024-01-01T10:00:00")
     shell.settle()
-    (adopted,) = shell.facts
+    adopted, rules = shell.facts
+    assert isinstance(rules, TzRulesNoted)
     assert adopted == TzAdopted(
         role="scheduler", partition=0, version="2026f", adopted_at=at("2024-01-01T10:00:00"), previous=None
     )
     shell.settle()
-    assert len(shell.facts) == 1
+    assert len(shell.facts) == 2
 
 
 def test_a_newer_database_is_adopted_before_anything_is_decided_with_it():

@@ -34,7 +34,8 @@ def test_an_accepted_schedule_is_answered_with_a_sentence_and_its_next_three_occ
 def test_a_command_that_wants_no_answer_gets_none():
     shell = Shell()
     facts = shell.put(reply_to=None)
-    assert [type(fact).__name__ for fact in facts] == ["TzAdopted", "ScheduleAccepted", "CommandRemembered"]
+    named = [type(fact).__name__ for fact in facts]
+    assert named == ["TzAdopted", "TzRulesNoted", "ScheduleAccepted", "CommandRemembered"]
 
 
 def test_a_definition_is_kept_with_every_default_said():
