@@ -80,13 +80,22 @@ def _channel(spec: TopicSpec, types: Iterable[str]) -> Document:
         "messages": {type_: {"$ref": f"#/components/messages/{type_}"} for type_ in types},
         "bindings": {"kafka": {"bindingVersion": "0.5.0", "topicConfiguration": _configuration(spec)}},
         "x-key": spec.key,
-        "x-retention": "until compacted" if spec.retention is None else durations.render(spec.retention),
+        "x-retention": _kept(spec),
     }
 
 
+def _kept(spec: TopicSpec) -> str:
+    if spec.retention is None:
+        return "until compacted"
+    kept = durations.render(spec.retention)
+    return f"compacted after {kept}" if spec.cleanup is Cleanup.COMPACT else kept
+
+
 def _configuration(spec: TopicSpec) -> Document:
+    if spec.cleanup is Cleanup.COMPACT:
+        return {"cleanup.policy": ["compact"]}
     kept = {} if spec.retention is None else {"retention.ms": spec.retention // timedelta(milliseconds=1)}
-    return {"cleanup.policy": ["compact" if spec.cleanup is Cleanup.COMPACT else "delete"], **kept}
+    return {"cleanup.policy": ["delete"], **kept}
 
 
 def _dispatch() -> Document:

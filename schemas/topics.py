@@ -34,7 +34,11 @@ class Cleanup(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpec:
-    """One topic as it is created: `retention` None keeps records until compaction removes them."""
+    """One topic as it is created.
+
+    `retention` says how long records are kept; of a compacted topic, how long those that are superseded stay at least.
+    None: until compaction removes them.
+    """
 
     name: str
     key: str
@@ -113,9 +117,11 @@ def topic_table(retention: Retention) -> tuple[TopicSpec, ...]:
 
     return (
         spec(SCHEDULE_CHANGES, "tenant/name", schedule, delete, retention.history),
-        spec(SCHEDULES, "tenant/name", schedule, compact),
+        # What was superseded or deleted can be read for as long as the events that tell of it: so a read model that is
+        # made anew has the rows of the live one.
+        spec(SCHEDULES, "tenant/name", schedule, compact, retention.history),
         spec(CATALOG, "kind/tenant/name", one, compact),
-        spec(VERSIONS, "tenant/name/version", schedule, compact),
+        spec(VERSIONS, "tenant/name/version", schedule, compact, retention.history),
         spec(REJECTIONS, "tenant/name", schedule, delete, retention.history),
         spec(RUNS, "run id, explicit partition of the queue's shard", shard, delete, retention.runs),
         spec(

@@ -132,7 +132,7 @@ RULES = (
     ),
     Rule(
         setting="min.compaction.lag.ms", is_off=_below, weight=Weight.WRONG,
-        why="an owner that comes back may find the transactions behind its store incomplete, and rebuilds it whole",
+        why="an owner that comes back builds its store anew, and a new read model lacks what was deleted lately",
     ),
     Rule(
         setting="delete.retention.ms", is_off=_below, weight=Weight.WRONG,

@@ -8,7 +8,7 @@ ended.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from threading import Lock
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rocksdict import WriteBatch
 
 from runtime.logs import layout
-from runtime.logs.keeping import COMPACTION_LAG, TOMBSTONES_KEPT
+from runtime.logs.keeping import TOMBSTONES_KEPT
 from runtime.logs.partition import Partition
 from runtime.stores.database import Database, new_batch
 
@@ -29,10 +29,12 @@ class Latest(NamedTuple):
     appended_ms: int
 
 
-def compact(database: Database, partition: Partition, now: datetime, records_max: int, lock: Lock) -> int:
-    """Look at up to `records_max` records; how many it were. The partition's last record always stays."""
+def compact(
+    database: Database, partition: Partition, now: datetime, lag: timedelta, records_max: int, lock: Lock
+) -> int:  # fmt: skip
+    """Look at up to `records_max` records that are older than `lag`; how many it were. The last one always stays."""
     batch = new_batch()
-    looked_at, position = _supersede(database, partition, layout.to_ms(now - COMPACTION_LAG), records_max, batch)
+    looked_at, position = _supersede(database, partition, layout.to_ms(now - lag), records_max, batch)
     if looked_at:
         database.write(batch)
         with lock:

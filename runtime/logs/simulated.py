@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from operator import attrgetter
 from random import Random
@@ -21,7 +21,7 @@ from threading import Event, RLock
 from runtime.clock import Clock
 from runtime.log import Fenced, LogError, OffsetOutOfRange, Owner, UnknownTopic
 from runtime.logs.alone import OnlyMember
-from runtime.logs.keeping import COMPACTION_LAG, TOMBSTONES_KEPT, trim_after
+from runtime.logs.keeping import COMPACTION_LAG, TOMBSTONES_KEPT, lag_of, trim_after
 from runtime.logs.producing import BufferingProducer, Commit, Writer
 from runtime.logs.reading import Bounds, Taken, TurnReader, take
 from runtime.record import Outgoing, Record, TopicPartition
@@ -257,7 +257,7 @@ class SimulatedLog:
             for topic in self._topics.values():
                 for partition in topic.partitions:
                     if topic.spec.cleanup is Cleanup.COMPACT:
-                        _compact(partition, now)
+                        _compact(partition, now, lag_of(topic.spec))
                     elif topic.spec.retention is not None:
                         _trim(partition, now - topic.spec.retention, now - trim_after(topic.spec.retention))
             return False
@@ -295,8 +295,8 @@ def _trim(partition: Partition, since: datetime, unless_older_than: datetime) ->
         partition.begin = partition.records[0].offset if partition.records else partition.end
 
 
-def _compact(partition: Partition, now: datetime) -> None:
-    old_enough = [record for record in partition.records if record.appended_at <= now - COMPACTION_LAG]
+def _compact(partition: Partition, now: datetime, lag: timedelta) -> None:
+    old_enough = [record for record in partition.records if record.appended_at <= now - lag]
     latest = {record.key: record.offset for record in old_enough}
 
     def is_superseded(record: Record) -> bool:
@@ -306,7 +306,7 @@ def _compact(partition: Partition, now: datetime) -> None:
         return (
             record.key is not None
             and record.value is None
-            and record.appended_at <= now - TOMBSTONES_KEPT
+            and record.appended_at <= now - max(lag, TOMBSTONES_KEPT)
             and record is not partition.records[-1]
         )
 

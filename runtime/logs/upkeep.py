@@ -7,6 +7,7 @@ from threading import Lock
 
 from runtime.clock import Clock
 from runtime.logs.compaction import compact
+from runtime.logs.keeping import lag_of
 from runtime.logs.partition import Partition
 from runtime.logs.retention import trim
 from runtime.logs.topics import Topic, Topics
@@ -53,7 +54,7 @@ class Upkeep:
 
     def _visit(self, topic: Topic, partition: Partition, now: datetime, records_max: int) -> int:
         if topic.spec.cleanup is Cleanup.COMPACT:
-            return compact(self._database, partition, now, records_max, self._lock)
+            return compact(self._database, partition, now, lag_of(topic.spec), records_max, self._lock)
         if topic.spec.retention is not None:
             trim(self._database, partition, topic.spec.retention, now, self._lock)
         return 0

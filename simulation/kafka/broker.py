@@ -155,7 +155,8 @@ class Broker:
         for topic in self.topics.values():
             for partition in topic.partitions:
                 if topic.spec.cleanup is Cleanup.COMPACT:
-                    partition.compact(now, (lag or CHANGELOG_LAG) if topic.spec.internal else COMPACTED_SEGMENT)
+                    own = (lag or CHANGELOG_LAG) if topic.spec.internal else COMPACTED_SEGMENT
+                    partition.compact(now, max(own, topic.spec.retention or own))
                 elif topic.spec.retention is not None:
                     partition.trim(now, topic.spec.retention)
 

@@ -203,7 +203,7 @@ class Partition:
             if record.key is None or record.offset >= stable or record is last:
                 return False
             superseded = record.offset < latest.get(record.key, 0)
-            return superseded or (record.value is None and record.appended_at <= now - TOMBSTONES_KEPT)
+            return superseded or (record.value is None and record.appended_at <= now - max(lag, TOMBSTONES_KEPT))
 
         self.gone += filter(goes, self.records)
         self.records = [record for record in self.records if not goes(record)]

@@ -72,7 +72,7 @@ def topic_config(spec: TopicSpec, settings: KafkaSettings) -> dict[str, str]:
             "segment.ms": _milliseconds(segment),
         }
     return config | {
-        "min.compaction.lag.ms": _milliseconds(CHANGELOG_LAG if spec.internal else timedelta(0)),
+        "min.compaction.lag.ms": _milliseconds(lag_of(spec)),
         "delete.retention.ms": _milliseconds(TOMBSTONES_KEPT),
         "min.cleanable.dirty.ratio": DIRTY_RATIO,
         "segment.ms": _milliseconds(COMPACTED_SEGMENT),
@@ -80,11 +80,18 @@ def topic_config(spec: TopicSpec, settings: KafkaSettings) -> dict[str, str]:
     }
 
 
+def lag_of(spec: TopicSpec) -> timedelta:
+    """How long what is superseded in a compacted topic stays at least."""
+    return spec.retention or (CHANGELOG_LAG if spec.internal else timedelta(0))
+
+
 def described(name: str, config: Mapping[str, str], declared: TopicSpec | None) -> TopicSpec:
     """A topic's line in the table: what the brokers say of it, and what only we know."""
     cleanup = Cleanup.COMPACT if "compact" in config["cleanup.policy"] else Cleanup.DELETE
     kept = int(config["retention.ms"])
-    retention = None if kept < 0 or cleanup is Cleanup.COMPACT else timedelta(milliseconds=kept)
+    retention = None if kept < 0 else timedelta(milliseconds=kept)
+    if cleanup is Cleanup.COMPACT:
+        retention = None if declared is None else declared.retention
     known = declared or TopicSpec(name=name, key="", family=Family.ONE, cleanup=cleanup, retention=retention)
     append_time = config["message.timestamp.type"] == "LogAppendTime"
     return replace(known, cleanup=cleanup, retention=retention, log_append_time=append_time)

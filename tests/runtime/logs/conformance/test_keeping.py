@@ -1,11 +1,12 @@
 """Retention and compaction: what goes, what stays, and what a reader is told."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from runtime.log import OffsetOutOfRange
-from runtime.record import Outgoing
+from runtime.record import Outgoing, TopicPartition
 from tests.runtime.logs.words import (
     E0,
     E1,
@@ -15,6 +16,7 @@ from tests.runtime.logs.words import (
     S0,
     S1,
     START,
+    STATE,
     drain,
     keep_house,
     read,
@@ -130,6 +132,20 @@ def test_a_tombstone_stays_for_a_day_so_that_readers_learn_of_it(log, clock):
     clock.advance(2 * HOUR)
     keep_house(log)
     assert read(log, S0) == ["b1"]
+
+
+def test_what_is_superseded_or_deleted_stays_for_as_long_as_its_topic_says_at_least(log, clock):
+    kept = TopicPartition("kept", 0)
+    log.create({replace(STATE, name="kept", retention=72 * HOUR): 1})
+    log.append(
+        [*to(kept, "a1", "a2", key="a"), *to(kept, "b1", key="b"), *tombstone(kept, "b"), *to(kept, "c", key="c")]
+    )
+    clock.advance(71 * HOUR)
+    keep_house(log)
+    assert read(log, kept) == ["a1", "a2", "b1", "-", "c"]
+    clock.advance(2 * HOUR)
+    keep_house(log)
+    assert read(log, kept) == ["a2", "c"]
 
 
 def test_a_key_that_comes_back_after_its_tombstone_stays(log, clock):

@@ -49,6 +49,10 @@ def test_a_changelog_keeps_superseded_records_for_an_hour_and_tombstones_for_a_d
     assert "retention.ms" not in config
 
 
+def test_a_compacted_topic_keeps_what_is_superseded_for_as_long_as_it_says():
+    assert topic_config(replace(STATE, retention=timedelta(days=3)), SETTINGS)["min.compaction.lag.ms"] == "259200000"
+
+
 def test_other_compacted_topics_may_be_compacted_at_once():
     assert topic_config(STATE, SETTINGS)["min.compaction.lag.ms"] == "0"
 
