@@ -27,6 +27,7 @@ def schedule(row: Row, outlook: Outlook | None) -> Json:
         name=row["name"],
         version=row["version"],
         state=row["state"],
+        pause=row["pause"] if row["state"] == "paused" else None,
         labels=row["labels"] or {},
         note=definition.get("note"),
         words=None if outlook is None else outlook.words,

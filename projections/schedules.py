@@ -31,6 +31,7 @@ def _current(row: Row | None, event: Event) -> Row | None:
         "effective_at": instant(data["effective_at"]),
         "changed_at": instant(data["changed_at"]),
         "tz_version": data["tz_version"],
+        "pause": json(data.get("pause")),
         "deleted_at": None,
         "sequence": event.sequence,
     }

@@ -8,14 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scheduler import catch_up, delays, ledger, memory, overlap, runs, skipping, sweeps, timeline, versions, waiting
+from scheduler import (
+    catch_up,
+    delays,
+    failing,
+    ledger,
+    memory,
+    overlap,
+    runs,
+    skipping,
+    sweeps,
+    timeline,
+    versions,
+    waiting,
+)
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds
 from scheduler.plan import Plan
 from scheduler.state import ScheduleState
 from scheduler.timeline import Due
 from schemas.facts import Cause, Fact, Outcome, RecoveryStarted, RunFinished, SkipReason
-from schemas.scheduling import HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled
+from schemas.scheduling import Failures, HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled
 
 Facts = tuple[Fact, ...]
 Step = Callable[[ScheduleState, Context], Facts]
@@ -23,12 +36,12 @@ Step = Callable[[ScheduleState, Context], Facts]
 
 def decide(state: ScheduleState, context: Context) -> Facts:
     """The facts of one step; none when nothing is due."""
-    if state.cancelling is not None:
-        return sweeps.cancel(state, state.cancelling, context)
     if waiting.may_go(state):
         return waiting.release(state, context)
     horizon_ms = context.horizon_ms
     instant_ms, step = _earliest(state, horizon_ms)
+    if state.cancelling is not None and state.cancelling.at_ms < min(instant_ms, horizon_ms + 1):
+        return sweeps.cancel(state, state.cancelling, context)
     if step is not None and instant_ms <= horizon_ms:
         return step(state, context)
     if state.inquiry.at_ms is not None and state.inquiry.at_ms <= horizon_ms:
@@ -38,13 +51,17 @@ def decide(state: ScheduleState, context: Context) -> Facts:
 
 def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
     """The instant of the next step."""
-    if state.cancelling is not None or waiting.may_go(state):
+    if waiting.may_go(state):
         return 0
     first = timeline.next_event_ms(state)
+    if state.cancelling is not None:
+        first = _sooner(first, state.cancelling.at_ms)
     if state.held:
         first = _sooner(first, state.held[0].at_ms)
     if state.waiting is not None:
         first = _sooner(_sooner(first, state.waiting.until_ms), waiting.dropped_at_ms(state))
+    if len(state.phases) > 1:
+        first = _sooner(first, failing.turn_ms(state))
     if state.inquiry.at_ms is not None:
         first = _sooner(first, state.inquiry.at_ms)
     if state.memory.count:
@@ -84,10 +101,12 @@ def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: in
 
 
 def _frees_nothing(state: ScheduleState, instant_ms: int) -> bool:
-    """Whether no occurrence up to an instant can have been in the way of a run that ended then."""
+    """Whether no occurrence up to an instant can have been in the way of a run that ended then, nor it changes more."""
     for plan in state.plans.values():
-        if plan.exclusive:
-            return not state.held and state.waiting is None and timeline.quiet_until(state, instant_ms)
+        if plan.heeds_outcomes:
+            return False
+        if plan.exclusive and (state.held or state.waiting or not timeline.quiet_until(state, instant_ms)):
+            return False
     return True
 
 
@@ -95,7 +114,10 @@ def _frees_nothing(state: ScheduleState, instant_ms: int) -> bool:
 
 
 def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
-    """What is due first. Of things at one instant, those that make room come before those that need it."""
+    """What is due first. Of things at one instant, those that make room come before those that need it.
+
+    A pause comes before the outcome of its instant: it may be the one that this outcome leads to.
+    """
     instant_ms: int = horizon_ms + 1
     step: Step | None = None
     if state.held:
@@ -104,22 +126,39 @@ def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
         until_ms, dropped_ms = state.waiting.until_ms, waiting.dropped_at_ms(state, horizon_ms)
         if until_ms is not None and until_ms < instant_ms:
             instant_ms, step = until_ms, waiting.expire
-        if dropped_ms is not None and dropped_ms < instant_ms:
+        if dropped_ms is not None and dropped_ms <= instant_ms:
             instant_ms, step = dropped_ms, waiting.drop
     due, reading, at_ms, _ = timeline.upcoming(state)
     if due is not None and at_ms < instant_ms:
         instant_ms, step = at_ms, _occurrence
     if reading is not None and reading * SECOND_MS < instant_ms:
         instant_ms, step = reading * SECOND_MS, _dropped
+    turn_ms = failing.turn_ms(state)
+    if turn_ms is not None and turn_ms < instant_ms:
+        instant_ms, step = turn_ms, _turn
     return instant_ms, step
 
 
-def _settle(state: ScheduleState, _context: Context) -> Facts:
+def _settle(state: ScheduleState, context: Context) -> Facts:
     held = state.held[0]
-    return (_settled(state, held.run_id, held.outcome, held.at_ms, held.nominal),)
+    failures = failing.counted(state, held) if failing.heeds_outcomes(state) else None
+    paused = failing.pause(state, context, held, failures)
+    if paused is not None:
+        return (paused,)  # in force before the outcome is settled, which comes next
+    return (_settled(state, held.run_id, held.outcome, held.at_ms, held.nominal, failures),)
 
 
-def _settled(state: ScheduleState, run_id: str, outcome: Outcome, at_ms: int, nominal: int | None) -> RunSettled:
+def _turn(state: ScheduleState, _context: Context) -> Facts:
+    """All before a change of the schedule is decided and settled."""
+    phase = state.phases[1]
+    until, passed = from_seconds(max(phase.from_, state.decided_until)), from_millis(phase.from_ms)
+    return (MarkMoved(tenant=state.tenant, schedule=state.name, until=until, passed=passed),)
+
+
+def _settled(
+    state: ScheduleState, run_id: str, outcome: Outcome, at_ms: int, nominal: int | None,
+    failures: Failures | None = None,
+) -> RunSettled:  # fmt: skip
     return RunSettled(
         tenant=state.tenant,
         schedule=state.name,
@@ -128,6 +167,7 @@ def _settled(state: ScheduleState, run_id: str, outcome: Outcome, at_ms: int, no
         appended_at=from_millis(at_ms),
         counted=nominal is not None,
         nominal_time=None if nominal is None else from_seconds(nominal),
+        failures=failures,
     )
 
 
@@ -214,6 +254,8 @@ def _last_of(fact: Fact, due: Due) -> int:
 
 def _closed(state: ScheduleState, decided: int) -> Facts:
     """Phases that are over once this occurrence is decided: the mark moves to where the next one begins."""
+    if failing.may_change(state):
+        return ()  # they end in the order of their instants, with the outcomes: see `_turn`
     following = timeline.first_after(state, decided)
     begun = [p.from_ for p in state.phases if p.from_ > decided and (following is None or p.from_ < following.nominal)]
     return (_moved(state, begun[-1]),) if begun else ()

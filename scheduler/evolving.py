@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scheduler import delays, keys, ledger, memory, plan, sweeps, versions
+from scheduler import delays, failing, keys, ledger, memory, plan, sweeps, timeline, versions
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
 from scheduler.plan import Version
@@ -86,11 +86,12 @@ def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
 def _replaced(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     """Runs of older versions that nobody has begun are to go; a deletion that wants all of them gone comes first."""
     known = state.cancelling
-    if not state.open_runs or (known is not None and known.before is None):
+    if known is not None and known.before is None:
         return state
     cancelling = Cancelling(
-        requested_ms=millis(fact.accepted_at), command_id=fact.command_id, source=fact.source, before=fact.version
-    )
+        requested_ms=millis(fact.accepted_at), at_ms=millis(fact.effective_at), up_to=fact.version - 1,
+        command_id=fact.command_id, source=fact.source, before=fact.version,
+    )  # fmt: skip
     return changed(state, cancelling=cancelling)
 
 
@@ -101,7 +102,13 @@ def _goes_on_counting(state: ScheduleState, new: plan.Plan) -> bool:
 
 
 def _paused(state: ScheduleState, fact: SchedulePaused) -> ScheduleState:
-    return _with_phase(state, Phase(from_ms=millis(fact.effective_at), version=state.version, paused=True))
+    phase = Phase(from_ms=millis(fact.effective_at), version=fact.version, paused=True)
+    if fact.reason != failing.REASON:
+        return _with_phase(state, phase)
+    new = draft(state)
+    new.phases, new.failures = failing.inserted(state.phases, phase), None
+    new.effective_ms = max(state.effective_ms, phase.from_ms)
+    return _decided(new, state.decided_until)
 
 
 def _resumed(state: ScheduleState, fact: ScheduleResumed) -> ScheduleState:
@@ -109,10 +116,11 @@ def _resumed(state: ScheduleState, fact: ScheduleResumed) -> ScheduleState:
 
 
 def _deleted(state: ScheduleState, fact: ScheduleDeleted) -> ScheduleState:
-    if fact.runs == "cancel" and state.open_runs:
+    if fact.runs == "cancel":
         cancelling = Cancelling(
-            requested_ms=millis(fact.accepted_at), by=fact.by, command_id=fact.command_id, source=fact.source
-        )
+            requested_ms=millis(fact.accepted_at), at_ms=millis(fact.effective_at), up_to=fact.version, by=fact.by,
+            command_id=fact.command_id, source=fact.source,
+        )  # fmt: skip
         state = changed(state, cancelling=cancelling)
     state = updated(
         state, skips=state.skips - _unskipped(state.rows, keys.number(keys.SKIP, seconds(fact.effective_at) + 1))
@@ -122,7 +130,7 @@ def _deleted(state: ScheduleState, fact: ScheduleDeleted) -> ScheduleState:
 
 
 def _moved(state: ScheduleState, fact: MarkMoved) -> ScheduleState:
-    return _decided(draft(state), seconds(fact.until))
+    return _decided(draft(state), seconds(fact.until), None if fact.passed is None else millis(fact.passed))
 
 
 def _with_phase(state: ScheduleState, phase: Phase) -> ScheduleState:
@@ -132,11 +140,16 @@ def _with_phase(state: ScheduleState, phase: Phase) -> ScheduleState:
     return _decided(new, state.decided_until)
 
 
-def _decided(new: Any, until: int) -> ScheduleState:
-    """The draft, finished, with the decided mark at `until`: without phases that are over and versions nobody needs."""
+def _decided(new: Any, until: int, passed_ms: int | None = None) -> ScheduleState:
+    """The draft, finished, with the decided mark at `until`: without phases that are over and versions nobody needs.
+
+    Where outcomes matter, a phase is over when those up to the instant of the next one are settled.
+    """
     phases = new.phases
     until = max(until, new.decided_until)
-    while len(phases) > 1 and phases[1].from_ <= until and not _ends(phases[0], new.waiting):
+    while len(phases) > 1 and phases[1].from_ <= until and not timeline.ends_waiting(phases[0], new.waiting):
+        if phases[1].from_ms > (passed_ms or until * SECOND_MS) and failing.may_change(new):
+            break
         phases = phases[1:]
     may_have_old = phases is not new.phases or len(new.plans) > 1 or phases[0].deleted
     if new.skips:
@@ -151,11 +164,6 @@ def _unskipped(rows: Rows, start: bytes, end: bytes = keys.end_of(keys.SKIP)) ->
     for row in gone:
         rows.delete(row)
     return len(gone)
-
-
-def _ends(phase: Phase, waiting: Waiting | None) -> bool:
-    """Whether a pause or deletion still has to end somebody's waiting."""
-    return waiting is not None and (phase.paused or phase.deleted) and phase.from_ms >= waiting.nominal * SECOND_MS
 
 
 def _without_old_versions(state: ScheduleState) -> ScheduleState:
@@ -265,8 +273,10 @@ def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
     state.rows.delete(keys.RUN + fact.run_id.encode())
     new = draft(state)
     new.open_runs -= 1
+    if fact.failures is not None:
+        new.failures = fact.failures if fact.failures.count else None
     if new.open_runs == 0:
-        new.inquiry, new.cancelling = NO_SWEEP, None
+        new.inquiry = NO_SWEEP
     if state.held:
         new.held = tuple(held for held in state.held if held.run_id != fact.run_id)
     if fact.counted and fact.nominal_time is not None:

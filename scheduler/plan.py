@@ -78,6 +78,12 @@ class Plan:
     jitter_ms: int = 0
     key: str = ""
     buffer: int = 1
+    failures_max: int | None = None
+
+    @property
+    def heeds_outcomes(self) -> bool:
+        """Whether how a run ends decides about others, even where none is in another's way."""
+        return self.failures_max is not None
 
     def due_ms(self, nominal: int) -> int:
         """When an occurrence is due: at its nominal instant, or by its jitter later, but before the next one."""
@@ -149,6 +155,7 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         jitter_ms=(schedule.trigger.jitter or timedelta()) // MILLISECOND,
         key=hash_key,
         buffer=(schedule.overlap.buffer or 1) if schedule.overlap.policy == "buffer_all" else 1,
+        failures_max=schedule.pause_on_failure,
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from runtime.machine import Output
-from scheduler import forwarding, versions
-from scheduler.instants import from_seconds
+from scheduler import failing, forwarding, versions
+from scheduler.instants import from_seconds, millis, text
 from scheduler.plan import Version
-from scheduler.state import ScheduleState, State
+from scheduler.state import Phase, ScheduleState, State
 from schemas import codec, identity, topics
 from schemas.facts import (
     CatalogAdopted,
@@ -79,8 +80,16 @@ class Routes:
         return (_event(fact), _current(fact, stored, status), *before, _version(version))
 
     def paused(self, state: ScheduleState, fact: SchedulePaused) -> Outputs:
-        """Still the same definition."""
-        return (_event(fact), _current(fact, _stored(state), "paused"))
+        """Still the same definition. A pause of its own may stand behind what people changed after it."""
+        if fact.reason != failing.REASON:
+            return (_event(fact), _current(fact, _stored(state), "paused", _pause(fact)))
+        own = Phase(from_ms=millis(fact.effective_at), version=fact.version, paused=True)
+        last = failing.inserted(state.phases, own)[-1]
+        if last.deleted:
+            return (_event(fact),)
+        now = replace(fact, version=last.version)
+        status, pause = ("paused", _pause(fact)) if last.paused else ("active", None)
+        return (_event(fact), _current(now, _stored(state), status, pause))
 
     def resumed(self, state: ScheduleState, fact: ScheduleResumed) -> Outputs:
         """Still the same definition."""
@@ -129,12 +138,21 @@ def _event(fact: Fact) -> Output:
     return Output(topic=topics.RUN_EVENTS, key=fact.subject, fact=fact)
 
 
-def _current(fact: ScheduleAccepted | SchedulePaused | ScheduleResumed, stored: Version, status: str) -> Output:
+def _current(
+    fact: ScheduleAccepted | SchedulePaused | ScheduleResumed, stored: Version, status: str,
+    pause: Mapping[str, Any] | None = None,
+) -> Output:  # fmt: skip
     current = ScheduleCurrent(
         tenant=fact.tenant, schedule=fact.schedule, version=fact.version, state=status, definition=stored.definition,
         effective_at=stored.effective_at, changed_at=fact.accepted_at, tz_version=stored.tz_version,
+        pause=pause,
     )  # fmt: skip
     return Output(topic=topics.SCHEDULES, key=fact.subject, fact=current)
+
+
+def _pause(fact: SchedulePaused) -> Mapping[str, Any]:
+    said = {"by": fact.by, "note": fact.note, "reason": fact.reason, "failed_runs": list(fact.failed_runs)}
+    return {"since": text(fact.effective_at), **{name: value for name, value in said.items() if value}}
 
 
 def _ended(state: ScheduleState, fact: ScheduleAccepted | ScheduleDeleted) -> Output:

@@ -21,6 +21,7 @@ from scheduler.plan import Plan
 from schemas import codec
 from schemas.facts import Cause, Outcome
 from schemas.frozen import compiled, frozen, twin
+from schemas.scheduling import Failures
 
 SKIPS_MAX = 100  # occurrences to come that are to have no run: for more there are pauses and exclusions
 PHASES_MAX = 64  # changes of one schedule between two decisions; more than that is a publisher gone wild
@@ -120,10 +121,13 @@ NO_DELAYS = Delays()  # no command waits
 class Cancelling:
     """A deletion that asks the open runs to stop has come as far as `cursor`.
 
-    Or a new version, `before`, that wants the runs of older ones gone, where nobody has begun them.
+    Or a new version, `before`, that wants the runs of older ones gone, where nobody has begun them. It begins at
+    `at_ms`, when what was due before the change is decided, and is about runs of versions up to `up_to`.
     """
 
     requested_ms: int
+    at_ms: int = 0
+    up_to: int | None = None  # None in rows of a time when the instant of creation decided
     cursor: str = ""
     by: str = ""
     command_id: str = ""
@@ -153,6 +157,7 @@ class ScheduleState:
     # What is in force:
     phases: tuple[Phase, ...] = ()
     counted_runs: int = 0  # of occurrences, since a version first gave `max_runs`
+    failures: Failures | None = None  # in a row, where enough of them pause the schedule
     # What is going on:
     active: int = 0
     open_runs: int = 0

@@ -48,8 +48,7 @@ def cancel(state: ScheduleState, cancelling: Cancelling, context: Context) -> tu
     """Ask the runs of one page to stop, those that were there when the schedule was deleted or changed."""
     page, done = _page(state, cancelling.cursor)
     before = cancelling.before
-    there = [run for run in page if millis(run.created_at) <= cancelling.requested_ms]
-    meant = [run for run in there if before is None or run.version < before]
+    meant = [run for run in page if _is_meant(run, cancelling)]
     requests = [
         RunCancelRequested(
             tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, requested_at=context.now, queue=run.job.queue,
@@ -59,6 +58,12 @@ def cancel(state: ScheduleState, cancelling: Cancelling, context: Context) -> tu
         for run in meant
     ]  # fmt: skip
     return (*requests, _swept(state, "cancel", page, done=done))
+
+
+def _is_meant(run: RunCreated, cancelling: Cancelling) -> bool:
+    if cancelling.up_to is None:
+        return millis(run.created_at) <= cancelling.requested_ms
+    return run.version <= cancelling.up_to
 
 
 def is_open(state: ScheduleState, run_id: str) -> bool:

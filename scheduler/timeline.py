@@ -8,7 +8,7 @@ from typing import NamedTuple
 from scheduler import occurrences
 from scheduler.instants import SECOND_MS
 from scheduler.plan import Plan
-from scheduler.state import Phase, ScheduleState
+from scheduler.state import Phase, ScheduleState, Waiting
 
 LAST_INSTANT = 253_370_764_800  # 9999-01-01: what comes later cannot be written as an instant
 
@@ -129,6 +129,11 @@ def stopped_at(state: ScheduleState, instant_ms: int) -> Phase | None:
     in_force = [phase for phase in state.phases if phase.from_ms <= instant_ms]
     last = in_force[-1] if in_force else None
     return last if last is not None and (last.paused or last.deleted) else None
+
+
+def ends_waiting(phase: Phase, waiting: Waiting | None) -> bool:
+    """Whether a pause or deletion still has to end somebody's waiting."""
+    return waiting is not None and (phase.paused or phase.deleted) and phase.from_ms >= waiting.nominal * SECOND_MS
 
 
 def quiet_until(state: ScheduleState, until_ms: int) -> bool:

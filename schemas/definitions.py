@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -27,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from schemas import callbacks, durations, identity, limits, refusals, values
+from schemas import callbacks, durations, fields, identity, limits, refusals, values
 from schemas.faults import Fault, Refused
 from schemas.limits import json_limits
 from schemas.refusals import Misfit, fault
@@ -109,33 +109,6 @@ def whole_seconds(value: timedelta) -> timedelta:
     return value
 
 
-def _instant(value: Any) -> datetime:
-    if isinstance(value, str):
-        try:
-            value = values.read_instant(value)
-        except ValueError as error:
-            raise Misfit("instant", str(error)) from error
-    if not isinstance(value, datetime):
-        raise Misfit("instant", f"must be an instant, not {values.word_for(value)}", "write 2026-03-08T05:15:53Z")
-    if value.tzinfo is None:
-        raise Misfit("instant", f"{value} has no offset", "add Z, or an offset such as +02:00")
-    if value.microsecond:
-        raise Misfit("instant", "must be a whole second")
-    return value.astimezone(UTC)
-
-
-def _date(value: Any) -> date:
-    """A day of the calendar. YAML reads one as a date, JSON has it as text."""
-    if isinstance(value, str) and len(value) == len("2026-12-31"):
-        try:
-            return date.fromisoformat(value)
-        except ValueError as error:
-            raise Misfit("date", f"{value!r} is not a date: {error}", "write 2026-12-31") from error
-    if not isinstance(value, date) or isinstance(value, datetime):
-        raise Misfit("date", f"must be a date, not {values.word_for(value)}", "write 2026-12-31")
-    return value
-
-
 Name = Annotated[
     str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{identity.NAME.pattern[:-2]}$"})
 ]
@@ -147,8 +120,10 @@ Duration = Annotated[
 ]
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
 LongerDuration = Annotated[Duration, AfterValidator(_at_least_a_second)]
-Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]
-Day = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
+Instant = Annotated[
+    datetime, BeforeValidator(fields.instant), WithJsonSchema({"type": "string", "format": "date-time"})
+]
+Day = Annotated[date, BeforeValidator(fields.day), WithJsonSchema({"type": "string", "format": "date"})]
 # Not over 2^53: beyond it JSON readers of other languages round, and a database's integer ends soon after.
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**53)]
 Text = Annotated[str, Field(max_length=256)]
@@ -290,7 +265,10 @@ class Trigger(Model):
     gap_policy: Literal["shift", "skip"] = "shift"
     fold_policy: Literal["first", "second", "both"] = "first"
     anchor: Instant | None = None
-    from_: Later = Field(default=None, alias="from")
+    from_: Annotated[
+        Literal["finish"] | None,
+        Field(alias="from", description="of every: finish counts from the end of the run before, not from the clock"),
+    ] = None
     jitter: Annotated[LongerDuration, AfterValidator(whole_seconds)] | None = None
     start_at: Instant | None = None
     end_at: Instant | None = None
@@ -307,6 +285,10 @@ class Trigger(Model):
             raise Misfit("one_kind", "anchor goes with every and rrule", "leave anchor out")
         if self.dialect is not None and self.cron is None:
             raise Misfit("one_kind", "dialect goes with cron", "leave dialect out")
+        if self.from_ is not None and self.every is None:
+            raise Misfit("one_kind", "from: finish goes with every", "leave from out")
+        if self.from_ is not None and self.jitter is not None:
+            raise Misfit("one_kind", "jitter does not go with from: finish", "runs end at odd times; leave jitter out")
         return self
 
 
@@ -316,7 +298,13 @@ class CatchUp(Model):
     policy: Literal["skip", "latest", "all"] = "latest"
     window: PositiveDuration = timedelta(hours=24)
     limit: int = Field(default=100, strict=True, ge=1, le=10_000)
-    rate: Later = None
+    rate: Annotated[
+        str | None,
+        BeforeValidator(fields.rate),
+        WithJsonSchema(
+            {"type": "string", "description": "how many are caught up in a time, such as 10/s, which is the default"}
+        ),
+    ] = None
 
 
 _KUBERNETES_OVERLAP = {"Allow": "allow_all", "Forbid": "skip", "Replace": "terminate_other"}
@@ -357,7 +345,10 @@ class Schedule(Model):
     catch_up: CatchUp = CatchUp()
     overlap: Overlap = Overlap()
     on_update: Literal["keep", "cancel"] = "keep"
-    pause_on_failure: Later = None
+    pause_on_failure: Annotated[
+        int | None,
+        Field(strict=True, ge=1, le=limits.PAUSE_ON_FAILURE_MAX, description="failed runs in a row that pause it"),
+    ] = None
     job: Annotated[
         Annotated[Job, Tag("<job>")] | Annotated[Name, Tag("<name>")],
         Discriminator(lambda value: "<job>" if isinstance(value, (Mapping, Job)) else "<name>"),
@@ -476,7 +467,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Exclude, "calendars", given, "write their dates"),
     (CatchUp, "rate", given, "leave it out"),
     (Schedule, "after", given, "leave it out"),
-    (Schedule, "pause_on_failure", given, "leave it out"),
     (Schedule, "trigger", lambda value: value is None, "give a trigger"),
 )
 

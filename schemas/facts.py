@@ -229,7 +229,11 @@ class ScheduleAccepted(_OfSchedule):
 
 @frozen
 class SchedulePaused(_OfSchedule):
-    """From `effective_at` on, occurrences are skipped at their time and do not come back."""
+    """From `effective_at` on, occurrences are skipped at their time and do not come back.
+
+    `reason` is `failures` where the schedule paused itself: `failed_runs` are the last of those in a row, and
+    `failures` says how many there were. It may stand behind a resumption that takes effect later.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.schedule.paused.v1"
     tenant: str
@@ -241,6 +245,9 @@ class SchedulePaused(_OfSchedule):
     by: str = ""
     command_id: str = ""
     source: str = ""
+    reason: str = ""
+    failures: int = 0
+    failed_runs: tuple[str, ...] = ()
 
 
 @frozen

@@ -160,6 +160,7 @@ class ScheduleCurrent(Fact):
     effective_at: datetime
     changed_at: datetime
     tz_version: str
+    pause: Mapping[str, Any] | None = None  # of a paused one: since when, by whom and why, as far as was said
 
     @property
     def subject(self) -> str:

@@ -16,6 +16,7 @@ CRON_CHARACTERS_MAX = 256
 CRON_EXPRESSIONS_MAX = 32  # of one schedule: each is asked at every decision
 PAYLOAD_BYTES_MAX = 64 * 1024
 PAYLOAD_DEPTH_MAX = 16
+PAUSE_ON_FAILURE_MAX = 100  # failed runs in a row: whoever waits for more does not mind them
 AT_INSTANTS_MAX = 1000  # a longer list is a calendar, which has its own kind
 # A payload, 32 labels, a note and fields of newer versions fit; and a definition travels whole in several records,
 # each of which must stay well under a record's megabyte.

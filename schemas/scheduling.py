@@ -31,6 +31,7 @@ class MarkMoved(_OfSchedule):
     tenant: str
     schedule: str
     until: datetime
+    passed: datetime | None = None  # to the millisecond, where outcomes matter: those up to it are settled
 
 
 @frozen
@@ -47,8 +48,20 @@ class OutcomeHeld(_OfSchedule):
 
 
 @frozen
+class Failures:
+    """Runs of a version that failed in a row, without a success between them; the last ones by their ids."""
+
+    version: int
+    count: int
+    runs: tuple[str, ...] = ()
+
+
+@frozen
 class RunSettled(_OfSchedule):
-    """The schedule knows how a run ended: it is not active any more. `counted` says whether it stood in others' way."""
+    """The schedule knows how a run ended: it is not active any more. `counted` says whether it stood in others' way.
+
+    `failures` is how many have failed in a row now, where that is counted and changed; a count of 0 begins anew.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.run.settled.v1"
     tenant: str
@@ -58,6 +71,7 @@ class RunSettled(_OfSchedule):
     appended_at: datetime
     counted: bool
     nominal_time: datetime | None = None
+    failures: Failures | None = None
 
 
 @frozen

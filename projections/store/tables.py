@@ -25,10 +25,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-VERSION = 5
+VERSION = 6
 # The oldest layout whose tables today's questions can be asked of, while the rows of this one are still being built.
 # A column more or less makes it VERSION; an index, or a fold that says something else, leaves it.
-READABLE_SINCE = 5
+READABLE_SINCE = 6
 
 METADATA = MetaData()
 
@@ -83,7 +83,7 @@ SCHEDULES = Table(
     "schedules", METADATA,
     _name("tenant", key=True), _name("name", key=True), _number("version"), _name("state"), Column("labels", JSON),
     Column("definition", JSON), _at("effective_at"), _at("changed_at"), _text("tz_version"), _at("deleted_at"),
-    _number("sequence"),
+    Column("pause", JSON), _number("sequence"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 

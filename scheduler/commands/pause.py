@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler import words
+from scheduler import failing, words
 from scheduler.commands.verdict import (
     Accepted,
     Verdict,
@@ -44,8 +44,10 @@ def _switched(
     missing = not_found(state)
     if missing is not None:
         return missing
-    if state.paused == (wanted == "paused"):
+    as_wanted = state.paused == (wanted == "paused")
+    if as_wanted and (wanted == "paused" or not failing.may_change(state)):
         return Accepted(body=_body(state, state.phases[-1].from_ms, wanted, changed=False))
+    # An outcome before it may still pause the schedule: then this is what resumes it.
     crowded = too_many_changes(state)
     if crowded is not None:
         return crowded
@@ -61,7 +63,9 @@ def _switched(
         command_id=command.id,
         source=command.source,
     )
-    return Accepted(facts=(*mark_before(state, at_ms), switched), body=_body(state, at_ms, wanted, changed=True))
+    return Accepted(
+        facts=(*mark_before(state, at_ms), switched), body=_body(state, at_ms, wanted, changed=not as_wanted)
+    )
 
 
 def _body(state: ScheduleState, at_ms: int, status: str, *, changed: bool) -> Mapping[str, Any]:

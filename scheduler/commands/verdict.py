@@ -7,7 +7,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Any
 
-from scheduler import timeline
+from scheduler import failing, timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
 from scheduler.state import PHASES_MAX, ScheduleState
@@ -56,6 +56,8 @@ def effective_ms(state: ScheduleState, command: Command, context: Context) -> in
 def mark_before(state: ScheduleState, at_ms: int) -> tuple[Fact, ...]:
     """The mark moves to where a change takes effect, when nothing is due before it: then no phase has to be kept."""
     until = at_ms // SECOND_MS
+    if failing.may_change(state):
+        return ()  # an outcome before it may still pause the schedule before it
     if not state.phases or until <= state.decided_until or not timeline.quiet_until(state, at_ms):
         return ()
     return (MarkMoved(tenant=state.tenant, schedule=state.name, until=from_seconds(until)),)

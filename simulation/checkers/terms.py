@@ -68,6 +68,7 @@ class _Schedule:
 
     paused_at: datetime | None = None
     pauses: list[tuple[datetime, datetime]] = field(default_factory=list)
+    ends: list[datetime] = field(default_factory=list)  # of pauses, whether there was one or not
     effective_at: datetime | None = None
     decided: datetime | None = None
     moved: datetime | None = None  # where the mark was moved to by the fact just before
@@ -95,7 +96,7 @@ def _scheduled(schedule: _Schedule, fact: Fact, published: dict[tuple[str, str],
             if data.get("created"):
                 _resume(schedule, instant(data["effective_at"]))
         case "schedule.paused":
-            schedule.paused_at = instant(data["effective_at"])
+            _pause(schedule, instant(data["effective_at"]))
         case "schedule.resumed" | "schedule.deleted":
             _resume(schedule, instant(data["effective_at"]))
         case "run.created":
@@ -120,7 +121,17 @@ def _decided(schedule: _Schedule, until: datetime) -> None:
     schedule.decided = until if schedule.decided is None else max(schedule.decided, until)
 
 
+def _pause(schedule: _Schedule, at: datetime) -> None:
+    """A schedule's own pause may stand behind a resumption, or its end, that takes effect later."""
+    ended_at = next((end for end in schedule.ends if end >= at), None)
+    if ended_at is None:
+        schedule.paused_at = at if schedule.paused_at is None else min(at, schedule.paused_at)
+    else:
+        schedule.pauses.append((at, ended_at))
+
+
 def _resume(schedule: _Schedule, at: datetime) -> None:
+    schedule.ends.append(at)
     if schedule.paused_at is not None:
         schedule.pauses.append((schedule.paused_at, at))
     schedule.paused_at = None
@@ -136,7 +147,7 @@ def _in_time(
         when = f"takes effect at {effective_at:%H:%M:%S.%f}, published {first:%H:%M:%S.%f}"
         what = f"{fact.type} of {_name(fact.data)} {when}"
         yield Violation(invariant=ID, what=what, where=fact.place)
-    schedule.effective_at = effective_at
+    schedule.effective_at = max(filter(None, (schedule.effective_at, effective_at)))
 
 
 def _in_order(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:

@@ -81,9 +81,9 @@ async def test_the_faults_that_the_owner_finds_point_into_the_body_too(house):
 
 
 async def test_what_the_contract_names_and_this_version_cannot_do_is_refused_by_name(house):
-    response = await house.http.put(ONE, json={**DEFINITION, "pause_on_failure": 3})
+    response = await house.http.put(ONE, json={**DEFINITION, "catch_up": {"rate": "5/s"}})
     assert (response.status_code, response.json()["code"]) == (422, "not_supported")
-    assert response.json()["faults"][0]["pointer"] == "/pause_on_failure"
+    assert response.json()["faults"][0]["pointer"] == "/catch_up/rate"
 
 
 async def test_if_match_makes_the_write_depend_on_the_version(house):

@@ -60,6 +60,7 @@ OVERLAPS = [
 ]  # fmt: skip
 CATCH_UPS = [{"policy": "skip"}, {"policy": "latest"}, {"policy": "all", "limit": 5, "window": "PT20S"}]
 STOPS_WITHIN = timedelta(milliseconds=2500)  # of the occurrence, which may come later by its jitter and by one batch
+OUTCOMES = ["succeeded", "succeeded", "failed", "timed_out", "cancelled"]
 LASTING_MS = [500, 900, 1300, 2600, 5100, 11_000]
 
 
@@ -79,6 +80,11 @@ class History:
     changes: tuple[Change, ...]
     lasting_ms: tuple[int, ...]
     outage: tuple[int, int] | None = None
+    outcomes: tuple[str, ...] = ("succeeded",)
+
+    def outcome(self, nominal: datetime | None) -> str:
+        """How the run of an occurrence ends."""
+        return "failed" if nominal is None else self.outcomes[int(nominal.timestamp()) % len(self.outcomes)]
 
     def lasts(self, nominal: datetime) -> timedelta:
         """How long the run of an occurrence takes."""
@@ -87,8 +93,10 @@ class History:
 
 def bodies() -> st.SearchStrategy[dict[str, Any]]:
     return st.builds(
-        lambda trigger, overlap, catch_up: {
+        lambda trigger, overlap, catch_up, on_update, failures: {
             "trigger": TRIGGERS[trigger][0],
+            "on_update": on_update,
+            **({} if failures is None else {"pause_on_failure": failures}),
             "overlap": overlap,
             "catch_up": catch_up,
             "grace": "PT5S",
@@ -98,6 +106,8 @@ def bodies() -> st.SearchStrategy[dict[str, Any]]:
         st.sampled_from(sorted(TRIGGERS)),
         st.sampled_from(OVERLAPS),
         st.sampled_from(CATCH_UPS),
+        st.sampled_from(["keep", "cancel"]),
+        st.sampled_from([None, 1, 2]),
     )
 
 
@@ -116,11 +126,12 @@ def histories(*, outages: bool = False) -> st.SearchStrategy[History]:
     later = st.lists(changes(), max_size=6).map(lambda found: sorted(found, key=lambda change: change.at_ms))
     outage = st.tuples(st.integers(1, 15), st.integers(6, 13)).map(lambda pair: (pair[0], pair[0] + pair[1]))
     return st.builds(
-        lambda one, more, lasting, gone: History((one, *more), tuple(lasting), gone),
+        lambda one, more, lasting, gone, ends: History((one, *more), tuple(lasting), gone, tuple(ends)),
         first,
         later,
         st.lists(st.sampled_from(LASTING_MS), min_size=1, max_size=4),
         outage if outages else st.none(),
+        st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=5),
     )
 
 
@@ -146,6 +157,7 @@ class Life:
     freed: datetime = START
     waited: set[datetime] = field(default_factory=set)
     asked: set[str] = field(default_factory=set)
+    unbegun: set[str] = field(default_factory=set)  # a newer version ended them
 
     def through(self, cut_ms: list[int], steps: int | None = None) -> Life:
         """Live to the end, in batches of these lengths, each answering at most so many wakeups."""
@@ -194,7 +206,8 @@ class Life:
         ready = sorted(entry for entry in self.to_come if entry[0] <= horizon)
         self.to_come = [entry for entry in self.to_come if entry[0] > horizon]
         for ends_at, _, run in ready:
-            self.shell.finish(run, published=ends_at.isoformat())
+            outcome = "cancelled" if run.run_id in self.unbegun else self.history.outcome(run.nominal_time)
+            self.shell.finish(run, outcome, published=ends_at.isoformat())
         self.watch()
 
     def watch(self) -> None:
@@ -205,6 +218,8 @@ class Life:
             elif isinstance(fact, OccurrenceDeferred):
                 self.waited.add(fact.nominal_time)
                 self.stop(fact.nominal_time)
+            elif isinstance(fact, RunCancelRequested) and fact.unstarted:
+                self.end_unbegun(fact.run_id)
             elif isinstance(fact, RunCancelRequested):
                 self.asked.add(fact.run_id)
             elif isinstance(fact, RunCreated):
@@ -219,6 +234,18 @@ class Life:
             if run.run_id in self.asked and ends_at > soon:
                 self.to_come[index] = (soon, number, run)
         self.asked.clear()
+
+    def end_unbegun(self, run_id: str) -> None:
+        """Of the runs that a new version wants gone, those of odd seconds have not begun: they end soon after it."""
+        for index, (ends_at, number, run) in enumerate(self.to_come):
+            if run.run_id != run_id or run.nominal_time is None or not run.nominal_time.second % 2:
+                continue
+            newer = [fact for fact in self.shell.all(ScheduleAccepted) if fact.version > run.version]
+            asking = next(fact for fact in newer if fact.definition["on_update"] == "cancel")
+            soon = max(asking.effective_at + STOPS_WITHIN, self.shell.now + timedelta(milliseconds=1))
+            if ends_at > soon:
+                self.to_come[index] = (soon, number, run)
+                self.unbegun.add(run_id)
 
     def end_of(self, run: RunCreated) -> datetime:
         if run.nominal_time is None or run.cause is Cause.CATCH_UP:
@@ -285,6 +312,7 @@ def due(shell: Shell) -> dict[int, int]:
                 timeline.append((fact.effective_at, None))
             case _:
                 pass
+    timeline.sort(key=lambda entry: entry[0])  # a pause of its own may stand behind what takes effect after it
     found = {}
     for second in range(END_SECONDS + 1):
         before = [version for instant, version in timeline if instant < _at_ms(second * 1000)]

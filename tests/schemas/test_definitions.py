@@ -233,7 +233,7 @@ def test_a_buffer_has_a_default_where_it_means_something_and_other_definitions_s
 
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
-        "trigger": {"cron": "0 2 * * *", "from": "finish", "exclude": {"calendars": ["uk"]}},
+        "trigger": {"every": "PT15M", "from": "finish", "exclude": {"calendars": ["uk"]}},
         "after": [{"schedule": "import"}],
         "job": {
             "target": {"type": "http", "url": "https://x", "method": "POST"},
