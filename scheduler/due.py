@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scheduler import (
+    backfills,
     catch_up,
     delays,
     failing,
+    fills,
     ledger,
     memory,
     overlap,
@@ -46,6 +48,8 @@ def decide(state: ScheduleState, context: Context) -> Facts:
         return step(state, context)
     if state.inquiry.at_ms is not None and state.inquiry.at_ms <= horizon_ms:
         return sweeps.inquire(state, context)
+    if state.backfills and (facts := backfills.decide(state, context)):
+        return facts
     return _forget(state, context)
 
 
@@ -68,7 +72,9 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
         first = _sooner(first, memory.forget_at_ms(state.memory))
     if state.delays.count:
         first = _sooner(first, delays.look_at_ms(state.delays))
-    if state.spilled_to is not None or state.ended is not None or not state.exists:
+    if state.backfills:
+        first = _sooner(first, backfills.wakeup_ms(state))
+    if state.spilled_to is not None or state.ended is not None or state.filled_from is not None or not state.exists:
         history_at = _history_at(state, history_seconds)
         first = _sooner(first, None if history_at is None else history_at * SECOND_MS)
     return first
@@ -85,6 +91,10 @@ def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: in
     run_id = finished.run_id
     if not sweeps.is_open(state, run_id) or (state.held and any(held.run_id == run_id for held in state.held)):
         return ()  # settled before, or none of ours
+    if finished.cause is Cause.BACKFILL:
+        run = sweeps.run_row(state, run_id)
+        assert run is not None, "it is open"
+        return (backfills.settled(state, run, finished, appended_at_ms),)
     if finished.cause is Cause.MANUAL or _frees_nothing(state, appended_at_ms):
         nominal = None if finished.nominal_time is None else seconds(finished.nominal_time)
         return (_settled(state, run_id, finished.outcome, appended_at_ms, nominal),)
@@ -286,4 +296,5 @@ def _forget(state: ScheduleState, context: Context) -> Facts:
 
 def _history_at(state: ScheduleState, history_seconds: int) -> int | None:
     """When the next decision or the next version is to be forgotten."""
-    return _sooner(ledger.forget_at(state, history_seconds), versions.forget_at(state, history_seconds))
+    decisions = _sooner(ledger.forget_at(state, history_seconds), fills.forget_at(state.filled_from, history_seconds))
+    return _sooner(decisions, versions.forget_at(state, history_seconds))

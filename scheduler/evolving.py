@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scheduler import delays, failing, keys, ledger, memory, plan, sweeps, timeline, versions
+from scheduler import backfills, delays, failing, fills, keys, ledger, memory, plan, sweeps, timeline, versions
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
 from scheduler.plan import Version
@@ -30,6 +30,9 @@ from scheduler.state import (
 )
 from schemas import codec
 from schemas.facts import (
+    BackfillFinished,
+    BackfillProgressed,
+    BackfillStarted,
     Cause,
     Fact,
     OccurrenceDeferred,
@@ -43,6 +46,7 @@ from schemas.facts import (
 )
 from schemas.internal import RunInquired
 from schemas.scheduling import (
+    BackfillStepped,
     CatalogAwaited,
     CommandDelayed,
     CommandRemembered,
@@ -77,6 +81,8 @@ def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     state.rows.put(versions.row(fact.version), row)
     plans = {**state.plans, fact.version: plan.of_version(row, fact.subject)}
     phase = Phase(from_ms=millis(fact.effective_at), version=fact.version, paused=state.paused)
+    if state.paused:
+        phase = replace(phase, since_ms=state.phases[-1].paused_ms)
     first = {} if state.phases else {"decided_until": max(state.decided_until, phase.from_)}
     first["counted_runs"] = state.counted_runs if _goes_on_counting(state, plans[fact.version]) else 0
     state = changed(state, plans=plans, version=fact.version, **first)
@@ -168,10 +174,8 @@ def _unskipped(rows: Rows, start: bytes, end: bytes = keys.end_of(keys.SKIP)) ->
 
 def _without_old_versions(state: ScheduleState) -> ScheduleState:
     first = versions.oldest_deciding(state)
-    old = [version for version in state.plans if version < first]
-    for version in old:
-        state.rows.delete(versions.row(version))
-    return changed(state, plans={v: p for v, p in state.plans.items() if v >= first}) if old else state
+    kept = {version: plan_ for version, plan_ in state.plans.items() if version >= first}
+    return state if len(kept) == len(state.plans) else changed(state, plans=kept)
 
 
 # --- occurrences --------------------------------------------------------------------------------------------------
@@ -180,6 +184,8 @@ def _without_old_versions(state: ScheduleState) -> ScheduleState:
 def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     state.rows.put(keys.RUN + fact.run_id.encode(), codec.dump(fact))
     inquiry = _inquiry_for(state.inquiry, millis(fact.created_at) + sweeps.FIRST_MS)
+    if fact.cause is Cause.BACKFILL:
+        return _backfilled(state, fact, inquiry)
     if fact.nominal_time is None or fact.cause is Cause.MANUAL:
         return changed(state, open_runs=state.open_runs + 1, inquiry=inquiry)
     new = draft(state)
@@ -195,6 +201,15 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     if state.waiting is not None and state.waiting.nominal == nominal:
         return _next_waiting(new, nominal, decision=CREATED)
     return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version))
+
+
+def _backfilled(state: ScheduleState, fact: RunCreated, inquiry: Sweep) -> ScheduleState:
+    """A run beside the schedule's own: it decides no occurrence and is in nobody's way."""
+    new = draft(state)
+    new.open_runs += 1
+    new.inquiry = inquiry
+    backfills.evolve_created(new, fact)
+    return finished(new)
 
 
 def _skipped(state: ScheduleState, fact: OccurrenceSkipped) -> ScheduleState:
@@ -279,7 +294,9 @@ def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
         new.inquiry = NO_SWEEP
     if state.held:
         new.held = tuple(held for held in state.held if held.run_id != fact.run_id)
-    if fact.counted and fact.nominal_time is not None:
+    if fact.backfill:
+        backfills.evolve_settled(new, fact)
+    elif fact.counted and fact.nominal_time is not None:
         new.active -= 1
         if state.blocker == fact.run_id:
             new.blocker = ""
@@ -338,7 +355,8 @@ def _forgotten(state: ScheduleState, fact: HistoryForgotten) -> ScheduleState:
         state = updated(state, memory=memory.forget(state.memory, state.rows, fact.commands_until))
     if fact.ledger_until is not None:
         segments, spilled_to = ledger.forget(state, seconds(fact.ledger_until))
-        state = updated(state, segments=segments, spilled_to=spilled_to)
+        filled_from = fills.forget(state.rows, seconds(fact.ledger_until))
+        state = updated(state, segments=segments, spilled_to=spilled_to, filled_from=filled_from)
     if fact.versions_up_to is not None:
         state = updated(state, ended=versions.forget(state, fact.versions_up_to))
     return state
@@ -358,6 +376,10 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     OccurrenceSkipped: _skipped,
     OccurrenceDeferred: _deferred,
     SkipRequested: _skip_requested,
+    BackfillStarted: backfills.evolve_started,
+    BackfillStepped: backfills.evolve_stepped,
+    BackfillProgressed: backfills.evolve_progressed,
+    BackfillFinished: backfills.evolve_finished,
     OutcomeHeld: _held,
     RunSettled: _settled,
     RunsSwept: _swept,

@@ -5,9 +5,11 @@ from __future__ import annotations
 # A key's rows, in byte order:
 MAIN = b"s"  # the state itself
 DELAYED = b"a/"  # + number                    a command that waits
+BACKFILLED = b"b/"  # + backfill/run id          an open run of a backfill
 COMMAND = b"c/"  # + digest                    a command that was answered
 COMMAND_AT = b"d/"  # + instant, digest        the same, by age
 ENDED = b"e/"  # + version                     when a version ended whose record still stands on `versions`
+FILLS = b"f/"  # + bucket number              what backfills made of the occurrences of a few minutes
 JOB = b"j/"  # + tenant/name (PARTITION)       an adopted job
 ADOPTED = b"p/"  # + role-partition (PARTITION) the last transaction of that owner whose catalog record is adopted
 LEDGER = b"l/"  # + first nominal              older segments of the ledger

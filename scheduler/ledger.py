@@ -6,7 +6,8 @@ without counting. The latest segments stand in the state, older ones in chunks o
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from scheduler import keys
@@ -68,6 +69,15 @@ def look_up(state: ScheduleState, nominal: int) -> Segment | None:
     chunk = _chunk_at(state.rows, nominal)
     older = () if chunk is None else chunk[1].segments
     return next((s for s in (*older, *state.segments) if s.from_ <= nominal <= s.to), None)
+
+
+def between(state: ScheduleState, first: int, last: int) -> Iterator[Segment]:
+    """The segments that touch [first, last], in order; one chunk is read at a time."""
+    chunk = _chunk_at(state.rows, first)
+    begins = first if chunk is None else chunk[1].segments[0].from_
+    older = state.rows.scan(keys.number(keys.LEDGER, begins), keys.number(keys.LEDGER, last + 1))
+    spilled = (segment for _, value in older for segment in _chunk(value).segments)
+    return (segment for segment in chain(spilled, state.segments) if segment.to >= first and segment.from_ <= last)
 
 
 def names(state: ScheduleState, segment: Segment, nominal: int) -> bool:

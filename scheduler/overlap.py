@@ -18,11 +18,12 @@ the way to the next occurrence, or `skip` would turn into back-to-back runs on s
 can only mean one after another: whatever comes in the way of a run waits, in order, up to the window's end.
 So does what is caught up after an outage, under any policy: it is late as it is, and bound to no instant any more.
 
-Manual runs neither block nor are blocked.
+Manual runs and those of backfills neither block nor are blocked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -80,8 +81,7 @@ def _asked(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tupl
     needed = min(state.active - plan.overlap_limit + 1, ASKED_MAX)
     over = {held.run_id for held in state.held}
     note = f"overlap {plan.overlap}: makes room for {text(from_seconds(due.nominal))}"
-    rows = islice(state.rows.scan(keys.RUN, keys.end_of(keys.RUN)), needed)
-    oldest = [codec.load(RunCreated, codec.parse(row)) for _, row in rows]
+    oldest = islice(_counted(state), needed)
     return tuple(
         RunCancelRequested(
             tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, requested_at=context.now, queue=run.job.queue,
@@ -115,10 +115,15 @@ def blocker(state: ScheduleState) -> str | None:
     """The oldest run that stands in the way."""
     if state.blocker or state.active == 0:
         return state.blocker or None
-    # Runs of occurrences sort by their nominal instants and before manual ones.
-    for row, _ in state.rows.scan(keys.RUN, keys.end_of(keys.RUN)):
-        return row[len(keys.RUN) :].decode()
-    return None
+    return next((run.run_id for run in _counted(state)), None)
+
+
+def _counted(state: ScheduleState) -> Iterator[RunCreated]:
+    """Open runs of occurrences, by their nominal instants; manual ones are named behind them, backfilled ones not."""
+    for _, row in state.rows.scan(keys.RUN, keys.end_of(keys.RUN)):
+        run = codec.load(RunCreated, codec.parse(row))
+        if run.cause is not Cause.BACKFILL:
+            yield run
 
 
 def _room(plan: Plan, nominal: int, cause: Cause) -> Room:
@@ -148,5 +153,4 @@ def _is_hopeless(state: ScheduleState, context: Context, room: Room) -> bool:
 
 def any_open(state: ScheduleState) -> str | None:
     """Some open run, for an answer."""
-    row = next(iter(state.rows.scan(keys.RUN, keys.end_of(keys.RUN))), None)
-    return None if row is None else row[0][len(keys.RUN) :].decode()
+    return next((run.run_id for run in _counted(state)), None)

@@ -14,6 +14,9 @@ from scheduler.plan import Version
 from scheduler.state import Phase, ScheduleState, State
 from schemas import codec, identity, topics
 from schemas.facts import (
+    BackfillFinished,
+    BackfillProgressed,
+    BackfillStarted,
     CatalogAdopted,
     CatalogEntry,
     Cause,
@@ -167,7 +170,7 @@ def _ended(state: ScheduleState, fact: ScheduleAccepted | ScheduleDeleted) -> Ou
 def _is_last(state: ScheduleState, fact: RunCreated) -> bool:
     """Whether a run uses up what `max_runs` allows the version that was accepted last."""
     decided_by, newest = state.plans.get(fact.version), state.plans.get(state.version)
-    if fact.cause is Cause.MANUAL or decided_by is None or decided_by.max_runs is None:
+    if fact.cause in {Cause.MANUAL, Cause.BACKFILL} or decided_by is None or decided_by.max_runs is None:
         return False
     return newest is not None and newest.max_runs is not None and state.counted_runs + 1 >= newest.max_runs
 
@@ -215,6 +218,9 @@ _ROUTES: Mapping[type[Fact], Callable[[Routes, Any, Any], Outputs]] = {
     OccurrenceSkipped: Routes.event,
     OccurrenceDeferred: Routes.event,
     RunCreated: Routes.run,
+    BackfillStarted: Routes.event,
+    BackfillProgressed: Routes.event,
+    BackfillFinished: Routes.event,
     RunCancelRequested: Routes.cancel,
     RunInquired: Routes.inquiry,
     RecoveryStarted: Routes.event,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -11,11 +12,12 @@ from scheduler import keys, occurrences, plan
 from scheduler.context import Context
 from scheduler.instants import DAY_SECONDS, from_millis, from_seconds, seconds, text
 from scheduler.plan import JobRecipe, Plan
-from scheduler.state import PartitionState, ScheduleState
+from scheduler.state import Backfill, PartitionState, ScheduleState
 from schemas import identity
 from schemas.facts import Cause, RunCreated
 
 SHARD = 0  # queues have one shard until they can be declared
+BACKFILL_LANE = "bulk"  # whatever its job's own: what is done after the event waits for what is due now
 LOOK_BACK_SECONDS = 366 * DAY_SECONDS  # for the occurrence before the first one: further back it says little
 
 
@@ -67,6 +69,39 @@ def _due_at(plan_: Plan, nominal: int, due_ms: int | None, now: datetime) -> dat
 def _ending(nominal: int) -> str:
     """What the ids of all runs of an instant end in, behind the schedule's name."""
     return identity.occurrence_run_id("", from_seconds(nominal))
+
+
+def of_backfill(
+    state: ScheduleState, context: Context, plan_: Plan, recipe: JobRecipe, backfill: Backfill, nominal: int, *,
+    again: bool,
+) -> RunCreated:  # fmt: skip
+    """The run that a backfill makes for an occurrence: its one run, or, `again`, another one of it."""
+    nominal_time = from_seconds(nominal)
+    own = state.name + _ending(nominal)
+    run_id = identity.reprocessed_run_id(state.tenant, state.name, backfill.id, nominal_time) if again else own
+    previous = occurrences.last_between(plan_.trigger, nominal - LOOK_BACK_SECONDS, nominal - 1)
+    job = recipe.snapshot
+    if recipe.render is not None:
+        job = plan.with_payload(job, recipe.render(_values(state, plan_, run_id, nominal, previous)))
+    return RunCreated(
+        tenant=state.tenant,
+        schedule=state.name,
+        run_id=run_id,
+        version=backfill.version,
+        cause=Cause.BACKFILL,
+        created_at=context.now,
+        due_at=context.now,
+        deadline_at=context.now + job.deadline,
+        shard=SHARD,
+        job=replace(job, priority=BACKFILL_LANE),
+        rule=plan_.rule,
+        tz_version=context.tz_version,
+        nominal_time=nominal_time,
+        interval_from=None if previous is None else from_seconds(previous),
+        labels=plan_.labels,
+        of=own if again else None,
+        backfill=backfill.id,
+    )
 
 
 def of_command(

@@ -19,7 +19,7 @@ from scheduler import keys
 from scheduler.instants import SECOND_MS
 from scheduler.plan import Plan
 from schemas import codec
-from schemas.facts import Cause, Outcome
+from schemas.facts import BackfillCounts, Cause, Outcome
 from schemas.frozen import compiled, frozen, twin
 from schemas.scheduling import Failures
 
@@ -31,17 +31,26 @@ S = TypeVar("S")
 
 @frozen
 class Phase:
-    """From `from_ms` on (exclusively), this version decides, or nothing does."""
+    """From `from_ms` on (exclusively), this version decides, or nothing does.
+
+    `since_ms`, where the schedule was paused before this version already: since when.
+    """
 
     from_ms: int
     version: int
     paused: bool = False
     deleted: bool = False
+    since_ms: int | None = None
 
     @property
     def from_(self) -> int:
         """In whole seconds: nominal instants above it belong here."""
         return self.from_ms // SECOND_MS
+
+    @property
+    def paused_ms(self) -> int:
+        """Since when it is paused, if it is."""
+        return self.from_ms if self.since_ms is None else self.since_ms
 
 
 @frozen
@@ -136,6 +145,35 @@ class Cancelling:
 
 
 @frozen
+class Backfill:
+    """A range whose occurrences have runs by one version, a few at a time.
+
+    What lies behind `cursor` is decided: before it, or for the newest first, from it on. The next run may come at
+    `next_ms`; what was `told` of it, in steps and at `told_ms`, is compared with how far it is; its speed is measured
+    from `since_ms` on, when `done_before` occurrences were through.
+    """
+
+    id: str
+    version: int
+    from_: int
+    to: int
+    cursor: int
+    occurrences: int
+    max_active: int
+    spacing_ms: int
+    reprocess: str = "none"
+    newest: bool = False
+    state: str = "running"
+    counts: BackfillCounts = BackfillCounts()
+    next_ms: int = 0
+    told: int = 0
+    told_ms: int = 0
+    since_ms: int = 0
+    done_before: int = 0
+    reason: str = ""
+
+
+@frozen
 class ScheduleState:
     """Everything about a schedule that decides.
 
@@ -169,7 +207,9 @@ class ScheduleState:
     inquiry: Sweep = NO_SWEEP
     cancelling: Cancelling | None = None
     delays: Delays = NO_DELAYS
+    backfills: tuple[Backfill, ...] = ()
     # What was:
+    filled_from: int | None = None  # the oldest bucket of what backfills made
     segments: tuple[Segment, ...] = ()
     spilled_to: int | None = None
     ended: Ended | None = None

@@ -63,7 +63,7 @@ def cancel(state: ScheduleState, cancelling: Cancelling, context: Context) -> tu
 def _is_meant(run: RunCreated, cancelling: Cancelling) -> bool:
     if cancelling.up_to is None:
         return millis(run.created_at) <= cancelling.requested_ms
-    return run.version <= cancelling.up_to
+    return run.version <= cancelling.up_to and not (run.backfill and cancelling.before is not None)
 
 
 def is_open(state: ScheduleState, run_id: str) -> bool:

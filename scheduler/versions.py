@@ -1,8 +1,9 @@
-"""Versions of a schedule: those that still decide, whose definitions are kept, and those that have ended.
+"""Versions of a schedule: those that still decide, and those that have ended.
 
-Each version has a record on `versions`, which the audit walks. It goes when nothing of the version is left: its time
-is out of the history, no entry of the ledger names it, and no occurrence of it waits. Versions end in their order and
-go in their order; the one in force never goes.
+Each version has a record on `versions`, which the audit walks, and its definition here, by which a backfill may go.
+Both go when nothing of the version is left: its time is out of the history, no entry of the ledger names it, no
+occurrence of it waits and no backfill goes by it. Versions end in their order and go in their order; the one in force
+never goes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FORGOTTEN_MAX = 256  # in one step: as many tombstones
 
 
 def row(version: int) -> bytes:
-    """Where a version stands while it decides."""
+    """Where the definition of a version stands for as long as anything may go by it."""
     return keys.number(keys.VERSION, version)
 
 
@@ -40,14 +41,14 @@ def end(state: ScheduleState, at_ms: int) -> Ended:
 def forget_at(state: ScheduleState, kept_seconds: int) -> int | None:
     """When the next record may go: not before the oldest piece of the ledger, which may name its version."""
     ended = state.ended
-    if ended is None or ended.version >= oldest_deciding(state):
+    if ended is None or ended.version >= _oldest_needed(state):
         return None
     return max(ended.at_ms // SECOND_MS, state.spilled_to or 0) + kept_seconds + ledger.SLACK_SECONDS
 
 
 def forgettable(state: ScheduleState, until: int) -> int | None:
     """The last version whose record goes with what the ledger forgets before an instant."""
-    first_kept = min(oldest_deciding(state), ledger.oldest_version(state, until) or state.version + 1)
+    first_kept = min(_oldest_needed(state), ledger.oldest_version(state, until) or state.version + 1)
     gone = [version for version, at_ms in _ended(state) if version < first_kept and at_ms < until * SECOND_MS]
     return gone[-1] if gone else None
 
@@ -61,7 +62,12 @@ def forget(state: ScheduleState, last: int) -> Ended | None:
     """Their records are gone; the oldest one that is left."""
     for version in up_to(state, last):
         state.rows.delete(keys.number(keys.ENDED, version))
+        state.rows.delete(row(version))
     return next((Ended(version=version, at_ms=at_ms) for version, at_ms in _ended(state)), None)
+
+
+def _oldest_needed(state: ScheduleState) -> int:
+    return min((oldest_deciding(state), *(backfill.version for backfill in state.backfills)))
 
 
 def _ended(state: ScheduleState) -> list[tuple[int, int]]:

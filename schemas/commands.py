@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from schemas import identity, limits, refusals
+from schemas import identity, limits, rates, refusals
 from schemas.codec import Envelope
 from schemas.definitions import Instant, Model, Name, Text, Whole
 from schemas.facts import Position
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
+from schemas.refusals import Misfit
 
 PREFIX = "tidewheel."
 EVERYONE = "_"  # the tenant of what belongs to no tenant: queues; and the name of a tenant's own definition
@@ -53,7 +54,7 @@ class SchedulePause(Request):
 
 
 class ScheduleResume(Request):
-    """Occurrences have runs again."""
+    """Occurrences have runs again. `backfill` starts a backfill of those that the pause has skipped."""
 
     backfill: Annotated[bool, Field(strict=True)] = False
 
@@ -143,6 +144,65 @@ REFERENCES: Mapping[type[Request], str] = {
     TenantDelete: "tenant",
 }
 
+
+ACTIVE_RUNS_MAX = 256  # of one backfill: cancelling it asks all of them to stop in one step
+
+
+FASTEST = 100  # runs a second of one backfill: what it may take of a partition that others share
+
+
+def _rate(text: str) -> str:
+    try:
+        rate = rates.parse(text)
+    except ValueError as error:
+        raise Misfit("rate", str(error)) from error
+    if rate.count > FASTEST * rate.per.total_seconds():
+        raise Misfit("rate", f"{text} is faster than {FASTEST}/s", f"give at most {FASTEST}/s")
+    return text
+
+
+Rate = Annotated[
+    str, AfterValidator(_rate), WithJsonSchema({"type": "string", "description": "10/s, 100/m, 5/h; at most 100/s"})
+]
+
+
+class BackfillStart(Request):
+    """Run the occurrences of a past range [from, to); `to` is now where it is not given. `name` is the schedule.
+
+    `reprocess` says which of those that had a run get another one: none, the failed ones (all that did not succeed), or
+    all that are completed. `as_of` is the version whose definition counts: the current one where it is not given.
+    """
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    from_: Instant = Field(alias="from")
+    to: Instant | None = None
+    order: Literal["oldest", "newest"] = "oldest"
+    reprocess: Literal["none", "failed", "completed"] = "none"
+    max_active: Annotated[int, Field(strict=True, ge=1, le=ACTIVE_RUNS_MAX)] = 1
+    rate: Rate = "10/s"
+    as_of: Annotated[Whole, Field(ge=1)] | None = None
+    dry_run: Annotated[bool, Field(strict=True)] = False
+
+
+class BackfillPause(Request):
+    """Create no further runs until resumed; those that are open go on."""
+
+    backfill: Text
+
+
+class BackfillResume(Request):
+    """Go on creating runs."""
+
+    backfill: Text
+
+
+class BackfillCancel(Request):
+    """End it: runs that nobody has begun are cancelled, the others finish."""
+
+    backfill: Text
+
+
 COMMANDS: Mapping[str, type[Request]] = {
     "tidewheel.schedule.put.v1": SchedulePut,
     "tidewheel.schedule.pause.v1": SchedulePause,
@@ -150,6 +210,10 @@ COMMANDS: Mapping[str, type[Request]] = {
     "tidewheel.schedule.delete.v1": ScheduleDelete,
     "tidewheel.schedule.trigger.v1": ScheduleTrigger,
     "tidewheel.schedule.skip_occurrence.v1": ScheduleSkipOccurrence,
+    "tidewheel.backfill.start.v1": BackfillStart,
+    "tidewheel.backfill.pause.v1": BackfillPause,
+    "tidewheel.backfill.resume.v1": BackfillResume,
+    "tidewheel.backfill.cancel.v1": BackfillCancel,
     "tidewheel.job.put.v1": JobPut,
     "tidewheel.job.delete.v1": JobDelete,
     "tidewheel.calendar.put.v1": CalendarPut,
@@ -165,7 +229,7 @@ COMMANDS: Mapping[str, type[Request]] = {
 LATER: frozenset[str] = frozenset(
     f"tidewheel.{name}.v1"
     for name in (
-        "backfill.start", "backfill.pause", "backfill.resume", "backfill.cancel", "run.rerun", "run.redrive",
+        "run.rerun", "run.redrive",
     )
 )  # fmt: skip
 
@@ -224,9 +288,8 @@ def _further_faults(request: Request, envelope: Envelope) -> Iterator[Fault]:
         yield Fault(pointer="/data/run_id", code="wrong_schedule", message=message, remedy="name the run's schedule")
     if isinstance(request, ScheduleTrigger) and request.payload is not None:
         yield from limits.json_limits(request.payload, "/data/payload")
-    if isinstance(request, ScheduleResume) and request.backfill:
-        message = "this version cannot do that yet"
-        yield Fault(pointer="/data/backfill", code="not_supported", message=message, remedy="leave it out")
+    if isinstance(request, BackfillStart) and request.to is not None and request.from_ >= request.to:
+        yield Fault(pointer="/data/to", code="range", message="is not after `from`", remedy="ranges are [from, to)")
 
 
 def _unknown_type(type_: str) -> Fault:

@@ -34,6 +34,16 @@ def manual_run_id(tenant: str, schedule: str, source: str, command_id: str) -> s
     return f"{schedule}.m-{_digest16(tenant, schedule, 'manual', source, command_id, '')}"
 
 
+def backfill_id(tenant: str, schedule: str, source: str, command_id: str) -> str:
+    """What a backfill is known by within its schedule; the same command names the same one."""
+    return f"b-{_digest16(tenant, schedule, 'manual', source, command_id, '')}"
+
+
+def reprocessed_run_id(tenant: str, schedule: str, backfill: str, nominal: datetime) -> str:
+    """The run id of an occurrence that a backfill runs again."""
+    return f"{schedule}.r-{_digest16(tenant, schedule, 'reprocess', '', backfill, nominal.isoformat())}"
+
+
 def schedule_of(run_id: str) -> str:
     """The schedule that owns a run: what stands before the last dot."""
     return run_id.rpartition(".")[0]

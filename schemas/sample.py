@@ -78,7 +78,8 @@ def _value(name: str, hint: Any) -> Any:
         return full(hint)
     if (item := shapes.item_of_tuple(hint)) is not None:
         return (_value(name, item),)
-    return {"key": "value"}
+    item = shapes.item_of_mapping(hint)
+    return {"key": "value" if item in (None, Any) else _value(name, item)}
 
 
 def _scalar(name: str, hint: Any) -> Any:

@@ -72,6 +72,20 @@ class RunSettled(_OfSchedule):
     counted: bool
     nominal_time: datetime | None = None
     failures: Failures | None = None
+    backfill: str = ""
+
+
+@frozen
+class BackfillStepped(_OfSchedule):
+    """A backfill has come to `cursor`, past occurrences that it leaves alone, so many for each reason."""
+
+    TYPE: ClassVar[str] = "tidewheel.backfill.stepped.v1"
+    tenant: str
+    schedule: str
+    backfill: str
+    cursor: datetime
+    left_out: Mapping[str, int]
+    stepped_at: datetime
 
 
 @frozen
@@ -242,6 +256,7 @@ SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
     MarkMoved,
     OutcomeHeld,
     RunSettled,
+    BackfillStepped,
     SkipRequested,
     RunsSwept,
     CommandRemembered,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler import bounds, delays, keys, memory, partition
-from scheduler.commands import cancel, delete, pause, put, references, skip, trigger
+from scheduler.commands import backfill, cancel, delete, pause, put, references, skip, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import from_millis
@@ -35,6 +35,10 @@ HANDLERS: Mapping[type[Request], Handler] = {
     commands.ScheduleDelete: delete.decide,
     commands.ScheduleTrigger: trigger.decide,
     commands.ScheduleSkipOccurrence: skip.decide,
+    commands.BackfillStart: backfill.start,
+    commands.BackfillPause: backfill.pause,
+    commands.BackfillResume: backfill.resume,
+    commands.BackfillCancel: backfill.cancel,
     commands.RunCancel: cancel.decide,
     commands.JobPut: references.put,
     commands.JobDelete: references.delete,

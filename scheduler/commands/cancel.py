@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from scheduler import ledger, memory, sweeps
+from scheduler import fills, ledger, memory, sweeps
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import seconds
@@ -49,6 +49,8 @@ def _was(state: ScheduleState, run_id: str, context: Context) -> bool:
         trigger = memory.recall(state.rows, last[2:], context.now)
         return trigger is not None and trigger.body.get("run_id") == run_id
     nominal = _nominal(last)
+    if nominal is not None and fills.look_up(state.rows, nominal) is not None:
+        return True
     if nominal is None or nominal > state.decided_until or not state.version:
         return False
     segment = ledger.look_up(state, nominal)

@@ -1,8 +1,8 @@
-"""`schedule.delete`: no occurrence any more; open runs finish, unless they are asked to stop."""
+"""`schedule.delete`: no occurrence any more, and no backfill; open runs finish, unless they are asked to stop."""
 
 from __future__ import annotations
 
-from scheduler import words
+from scheduler import backfills, words
 from scheduler.commands.verdict import (
     Accepted,
     Verdict,
@@ -43,4 +43,5 @@ def decide(state: ScheduleState, command: Command, request: ScheduleDelete, cont
         changed=True,
         open_runs=state.open_runs,
     )
-    return Accepted(facts=(*mark_before(state, at_ms), fact), body=body)
+    stopped = backfills.stopped(state, context, "its schedule was deleted")
+    return Accepted(facts=(*mark_before(state, at_ms), fact, *stopped), body=body)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduler import failing, words
+from scheduler.commands import backfill
 from scheduler.commands.verdict import (
     Accepted,
     Verdict,
@@ -29,9 +30,12 @@ def pause(state: ScheduleState, command: Command, _request: SchedulePause, conte
     return _switched(state, command, context, SchedulePaused, "paused")
 
 
-def resume(state: ScheduleState, command: Command, _request: ScheduleResume, context: Context) -> Verdict:
-    """Active from the instant of the command on; what the pause skipped stays skipped."""
-    return _switched(state, command, context, ScheduleResumed, "active")
+def resume(state: ScheduleState, command: Command, request: ScheduleResume, context: Context) -> Verdict:
+    """Active from the instant of the command on; what the pause skipped stays skipped, or is backfilled from now on."""
+    resumed = _switched(state, command, context, ScheduleResumed, "active")
+    if not request.backfill or not isinstance(resumed, Accepted):
+        return resumed
+    return backfill.of_pause(state, command, resumed, context)
 
 
 def _switched(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler import overlap, runs
+from scheduler import backfills, overlap, runs
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, not_found, rejected
 from scheduler.context import Context
 from scheduler.instants import text
@@ -17,7 +17,7 @@ def decide(state: ScheduleState, command: Command, request: ScheduleTrigger, con
     missing = not_found(state)
     if missing is not None:
         return missing
-    if request.overlap == "skip" and state.open_runs:
+    if request.overlap == "skip" and state.open_runs > backfills.open_in(state):
         return _overlap(state)
     plan = state.plans[state.phases[-1].version]
     recipe = runs.recipe_of(plan, state.tenant, context.shared)
@@ -38,7 +38,8 @@ def decide(state: ScheduleState, command: Command, request: ScheduleTrigger, con
 
 def _overlap(state: ScheduleState) -> Rejected:
     blocker = overlap.blocker(state) or overlap.any_open(state)
-    message = f"{state.open_runs} runs are open, among them {blocker}"
+    count = state.open_runs - backfills.open_in(state)
+    message = f"{count} runs are open, among them {blocker}"
     remedy, body = "wait for them, or allow overlap", {"blocked_by": blocker}
     return rejected("overlap", 409, message, remedy, pointer="/data/overlap", body=body)
 

@@ -90,6 +90,7 @@ class RetryPolicy(TypedDict):
 class RunCreated(TypedDict):
     """A run exists. `due_at` is when it should start, `deadline_at` when it ends `expired` at the latest."""
 
+    backfill: NotRequired[str]
     cause: str
     command_id: NotRequired[str]
     created_at: str

@@ -162,7 +162,7 @@ def _in_order(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
 
 def _created(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
     data = fact.data
-    if data.get("nominal_time") is None or data["cause"] == "manual":
+    if data.get("nominal_time") is None or data["cause"] in {"manual", "backfill"}:
         return
     nominal = instant(data["nominal_time"])
     if _was_paused(schedule, nominal):

@@ -81,7 +81,7 @@ CASES = {
     ),
     "an unknown type": (EVENT | {"type": "orders.created"}, {}, "unknown_type", "/type", "unknown_type"),
     "a type of a later version": (
-        EVENT | {"type": "tidewheel.backfill.start.v1"}, {}, "not_supported", "/type", "not_supported"
+        EVENT | {"type": "tidewheel.run.rerun.v1"}, {}, "not_supported", "/type", "not_supported"
     ),
     "another tenant": (
         EVENT | {"data": DATA | {"tenant": "beta"}}, {}, "foreign_tenant", "/data/tenant", "foreign_tenant"

@@ -67,11 +67,46 @@ def test_a_run_is_cancelled_by_its_own_schedule():
     assert refusal(cancel, NIGHTLY | {"run_id": "hourly.20260308T070000Z"})[0][:2] == ("/data/run_id", "wrong_schedule")
 
 
-def test_a_backfill_on_resume_is_not_supported_yet():
+def test_a_backfill_on_resume_is_a_yes_or_a_no():
     resume = "tidewheel.schedule.resume.v1"
-    assert read(resume, NIGHTLY | {"backfill": False})
-    assert refusal(resume, NIGHTLY | {"backfill": True})[0][:2] == ("/data/backfill", "not_supported")
+    assert read(resume, NIGHTLY | {"backfill": True})
     assert refusal(resume, NIGHTLY | {"backfill": "no"})[0][:2] == ("/data/backfill", "type")
+
+
+START = "tidewheel.backfill.start.v1"
+RANGE = NIGHTLY | {"from": "2026-03-01T00:00:00Z", "to": "2026-03-08T00:00:00+01:00"}
+
+
+def test_a_backfill_says_which_range_and_the_rest_has_careful_defaults():
+    request = read(START, RANGE)
+    assert isinstance(request, commands.BackfillStart)
+    of_any = {"expected_version", "source_version", "after_catalog"}
+    assert request.model_dump(mode="json", exclude=of_any) == NIGHTLY | {
+        "from": "2026-03-01T00:00:00Z", "to": "2026-03-07T23:00:00Z", "order": "oldest", "reprocess": "none",
+        "max_active": 1, "rate": "10/s", "as_of": None, "dry_run": False, "by": "", "note": "",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "pointer", "code", "remedy"),
+    [
+        ({"to": "2026-03-01T00:00:00Z"}, "/data/to", "range", "ranges are [from, to)"),
+        ({"to": "2026-02-01T00:00:00Z"}, "/data/to", "range", "ranges are [from, to)"),
+        ({"from": "2026-03-01T00:00:00"}, "/data/from", "instant", ""),
+        ({"from": "2026-03-01T00:00:00.5Z"}, "/data/from", "instant", ""),
+        ({"order": "oldst"}, "/data/order", "unknown_value", "did you mean 'oldest'?"),
+        ({"reprocess": "all"}, "/data/reprocess", "unknown_value", ""),
+        ({"max_active": 0}, "/data/max_active", "range", ""),
+        ({"max_active": 257}, "/data/max_active", "range", ""),
+        ({"rate": "101/s"}, "/data/rate", "rate", "give at most 100/s"),
+        ({"rate": "fast"}, "/data/rate", "rate", ""),
+        ({"rate": 10}, "/data/rate", "type", ""),
+        ({"as_of": 0}, "/data/as_of", "range", ""),
+        ({"dry_run": "yes"}, "/data/dry_run", "type", ""),
+    ],
+)
+def test_what_no_backfill_can_mean_is_refused_with_its_field(more, pointer, code, remedy):
+    assert refusal(START, RANGE | more) == [(pointer, code, remedy)]
 
 
 def test_a_payload_of_a_trigger_has_the_limits_of_any_payload():

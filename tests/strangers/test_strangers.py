@@ -192,7 +192,7 @@ def on(house: House, example: str) -> str:
 BROKEN: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "unknown type": (command("schedule.pvt", {"tenant": "acme", "name": "r"}), "unknown_type", "/type", "unknown_type"),
     "a type of a later version": (
-        command("backfill.start", {"tenant": "acme", "name": "r"}), "not_supported", "/type", "not_supported"
+        command("run.rerun", {"tenant": "acme", "name": "r"}), "not_supported", "/type", "not_supported"
     ),
     "a cron that cannot be": (put("r", {"cron": "61 * * * *"}), "invalid", "/data/definition/trigger/cron", "cron"),
     "a subject about something else": (
