@@ -26,6 +26,9 @@ NAMED_MAX = 5  # topics by name in one line: enough to see which
 # --------------------------------------------------------------------------------------------------------- a broker
 
 
+OF_4_4 = "log.remote.copy.lag.ms"  # a setting that Kafka has had since 4.4; every broker tells all that it has
+
+
 def generation(config: Mapping[str, str]) -> Finding:
     """Which Kafka a broker is, as far as what can be set there tells: the protocol does not name versions."""
     if "transaction.partition.verification.enable" not in config:
@@ -36,18 +39,29 @@ def generation(config: Mapping[str, str]) -> Finding:
     named = config.get("inter.broker.protocol.version")
     if named is not None:
         return ok(f"the brokers speak Kafka {named}")
-    return ok("the brokers are Kafka 4.0 or newer")
+    return ok(f"the brokers are Kafka {'4.4' if OF_4_4 in config else '4.0'} or newer")
 
 
 def broker_settings(config: Mapping[str, str], settings: KafkaSettings) -> Iterator[Finding]:
     """Each setting that is not as it should be; nothing for a broker that does not tell it."""
     for find in (
-        _transactions, _elections, _automatic_topics, _sessions, _transaction_time, _transaction_copies,
+        _markers, _transactions, _elections, _automatic_topics, _sessions, _transaction_time, _transaction_copies,
         _position_copies, _positions, _ids, _aborts, _timestamps,
     ):  # fmt: skip
         finding = find(config, settings)
         if finding is not None:
             yield finding
+
+
+def _markers(config: Mapping[str, str], _settings: KafkaSettings) -> Finding | None:
+    if OF_4_4 not in config:
+        return None
+    return note(
+        "Kafka 4.4.0 leaves a transaction open for readers that ends while its partition has no leader (KAFKA-20734): "
+        "they stand still there",
+        "before all brokers stop, stop our nodes and wait longer than session_timeout; see the guide for operators, A "
+        "transaction that hangs",
+    )
 
 
 def _transactions(config: Mapping[str, str], _settings: KafkaSettings) -> Finding | None:

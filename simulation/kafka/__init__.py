@@ -14,5 +14,6 @@ are, over a client that speaks to a model of the brokers. What a mutant changes 
 - log: the port for one process.
 
 Left out: several brokers with leaders of their own (one coordinator that moves stands for them), compression,
-authorisation, quotas, transactions that hang without a coordinator that knows them.
+authorisation, quotas. Transactions that hang unknown to their coordinator there are only where a test wants them
+(`Broker.leaderless`).
 """

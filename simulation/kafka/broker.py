@@ -77,6 +77,9 @@ class Broker:
         self.changes = 0  # of what topics there are, and of what is said of them
         self.transactions = Coordinator(loop, chance, Marks(partition=self._mark, group=self._mark_group))
         self.groups = Groups(loop, lambda topic: len(self.topics[topic].partitions) if topic in self.topics else 0)
+        # Without a leader, and marked by nobody: a transaction that ends meanwhile is over for its coordinator and open
+        # for readers, as in Kafka 4.4.0 (KAFKA-20734). Nothing of a simulated cluster ever puts one here.
+        self.leaderless: set[TopicPartition] = set()
         self.moving: dict[str, float] = {}  # which coordinators are on their way elsewhere, until when
         self._waiting: dict[int, Respond] = {}
         self._handlers: dict[type[Any], Callable[[Any, Respond], None]] = {
@@ -226,7 +229,7 @@ class Broker:
 
     def _mark(self, name: TopicPartition, producer: Identity, commit: bool) -> None:  # noqa: FBT001 -- a callback
         partition = self.partition(name)
-        if partition is not None:
+        if partition is not None and name not in self.leaderless:
             partition.mark(producer, commit=commit)
 
     def _mark_group(self, name: str, producer: Identity, commit: bool) -> None:  # noqa: FBT001 -- a callback

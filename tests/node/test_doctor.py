@@ -32,6 +32,7 @@ GOOD = {
     "min.insync.replicas": "2",
     "log.message.timestamp.after.max.ms": "3600000",
 }
+FOUR = {"log.remote.copy.lag.ms": "0"}  # as brokers of 4.4 tell it
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
@@ -76,6 +77,13 @@ def test_a_setting_of_a_broker_that_breaks_a_promise_is_named_with_what_to_do(se
     assert findings[0].remedy
 
 
+def test_of_kafka_4_4_it_is_said_what_it_does_when_brokers_stop_all_at_once():
+    (finding,) = brokers.broker_settings(GOOD | FOUR, SETTINGS)
+    assert str(finding.verdict) == "note"
+    assert "ends while its partition has no leader (KAFKA-20734)" in finding.what
+    assert "stop our nodes" in finding.remedy
+
+
 def test_a_setting_that_a_broker_does_not_tell_is_not_judged():
     assert list(brokers.broker_settings({}, SETTINGS)) == []
 
@@ -84,6 +92,7 @@ def test_a_setting_that_a_broker_does_not_tell_is_not_judged():
     ("config", "verdict", "what"),
     [
         (GOOD, "ok", "the brokers are Kafka 4.0 or newer"),
+        (GOOD | FOUR, "ok", "the brokers are Kafka 4.4 or newer"),
         (GOOD | {"inter.broker.protocol.version": "3.9-IV0"}, "ok", "the brokers speak Kafka 3.9-IV0"),
         ({"inter.broker.protocol.version": "3.4-IV0"}, "wrong", "the brokers are older than Kafka 3.6"),
     ],

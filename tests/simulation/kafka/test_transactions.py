@@ -434,3 +434,47 @@ def test_while_brokers_are_away_nobody_s_time_runs_out_and_markers_wait(world):
 
     world.run(body)
     assert world.sees(E0) == ["committed"]
+
+
+# --- markers that nobody writes (C7) ----------------------------------------------------------------------------------
+
+
+def test_a_transaction_that_ends_while_a_partition_has_no_leader_holds_its_readers_up_there_and_nowhere_else(world):
+    """Kafka 4.4.0 (KAFKA-20734): for its coordinator it is over, and its writer is told so."""
+
+    def body():
+        producer = opened(world)
+        producer.begin()
+        producer.send([*to(E0, "kept"), *to(E1, "held up")])
+        producer.flush()
+        world.broker.leaderless.add(E1)
+        producer.commit({})
+        world.pause(1.0)  # markers come after the answer
+        world.broker.leaderless.clear()
+        producer.close()
+        other = world.log("b").open_producer("another", group="group")
+        write(other, *to(E1, "behind it"))
+        other.close()
+
+    world.run(body)
+    assert world.sees(E0) == ["kept"]
+    assert world.sees(E1) == []
+
+
+def test_a_transaction_that_was_never_marked_is_ended_by_the_next_one_of_its_writer_as_that_one_is(world):
+    """So what was aborted is seen after all when the next one is committed: with that end it counts as its part."""
+
+    def body():
+        producer = opened(world)
+        producer.begin()
+        producer.send(to(E1, "aborted"))
+        producer.flush()
+        world.broker.leaderless.add(E1)
+        producer.abort()
+        world.pause(1.0)  # markers come after the answer
+        world.broker.leaderless.clear()
+        write(producer, *to(E1, "committed"))
+        producer.close()
+
+    world.run(body)
+    assert world.sees(E1) == ["aborted", "committed"]
