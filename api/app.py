@@ -13,6 +13,7 @@ from api import document, later, problems
 from api.commands import CommandRoutes
 from api.gate import Gate
 from api.health import HealthRoutes
+from api.load import LoadRoutes
 from api.page import PageRoutes
 from api.preview import PreviewRoutes
 from api.rawlog import LogRoutes
@@ -59,7 +60,8 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
     app.include_router(WorkerRoutes(services).router())  # first: routes are tried in order, and workers ask most
     references = (JobRoutes, CalendarRoutes, QueueRoutes, TenantRoutes)
     for routes in (
-        ScheduleRoutes, RunRoutes, *references, PreviewRoutes, CommandRoutes, LogRoutes, HealthRoutes
+        ScheduleRoutes, RunRoutes, *references, PreviewRoutes, LoadRoutes, CommandRoutes, LogRoutes,
+        HealthRoutes,
     ):  # fmt: skip
         app.include_router(routes(services, reads).router())
     app.include_router(later.router())

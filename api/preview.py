@@ -13,6 +13,7 @@ from api import requests, views
 from api.difference import change_of, of_occurrences
 from api.document import takes
 from api.explain import expected, explained, forecast_of, left_under, only
+from api.load import Loads, effect
 from api.problems import not_found
 from api.reading import read_instant
 from api.references import kind_of, meant_by, normal_form
@@ -41,6 +42,7 @@ class PreviewRoutes:
     def __init__(self, services: ApiServices, reads: Reads) -> None:
         self._services = services
         self._reads = reads
+        self._loads = Loads(services)
 
     def router(self) -> APIRouter:
         """What is where."""
@@ -56,6 +58,7 @@ class PreviewRoutes:
     async def preview(
         self, request: Request, tenant: str, from_: Annotated[str | None, Query(alias="from")] = None,
         to: str | None = None, limit: int | None = None,
+        load: Annotated[bool, Query()] = False,  # noqa: FBT002 -- a query parameter
     ) -> Response:  # fmt: skip
         requests.name(tenant, "tenant")
         document = await requests.json_object(request)
@@ -63,7 +66,8 @@ class PreviewRoutes:
         begin = read_instant(from_, "/from") or now
         end = read_instant(to, "/to") or begin + timedelta(days=PREVIEW_DAYS)
         check_range(begin, end)
-        answered = await self._reads.ask(request, self._previewed, tenant, document, begin, end, bounded(limit))
+        ask = partial(self._previewed, load=load)
+        answered = await self._reads.ask(request, ask, tenant, document, begin, end, bounded(limit))
         return answered.json(answered.value)
 
     async def explain(
@@ -83,7 +87,7 @@ class PreviewRoutes:
         return answered.json(answered.value)
 
     def _previewed(
-        self, tenant: str, document: dict[str, Any], begin: datetime, end: datetime, limit: int
+        self, tenant: str, document: dict[str, Any], begin: datetime, end: datetime, limit: int, *, load: bool
     ) -> views.Json:
         name = document.get("name", UNNAMED)
         if not isinstance(name, str):
@@ -106,7 +110,15 @@ class PreviewRoutes:
             "dst_until": dst_until,
             **change_of(_definition(current, before), outlook.definition),
             "difference": of_occurrences(before, outlook, begin, end, limit) if before else {},
+            **({"load": self._load(tenant, name, outlook.definition, current)} if load else {}),
         }
+
+    def _load(
+        self, tenant: str, name: str, definition: Mapping[str, Any], current: views.Row | None
+    ) -> views.Json:  # fmt: skip
+        """What it does to the load of its queue. What is paused asks for nothing."""
+        in_force = current["definition"] if current and current["state"] == "active" else None
+        return effect(self._loads, self._services.now(), self._loads.planned(tenant, name, definition), in_force)
 
     def _reference(self, kind: str, tenant: str, name: str, definition: dict[str, Any]) -> views.Json:
         meant = meant_by(kind, tenant, name)

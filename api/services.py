@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
@@ -72,6 +72,38 @@ class Forecast(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A definition in force, or one that is thought of, and the queue that its runs go to."""
+
+    tenant: str
+    name: str
+    queue: str
+    definition: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How many runs are due by (queue, tenant) and minute since 1970; `cut` are schedules not counted to the end."""
+
+    minutes: Mapping[tuple[str, str], Mapping[int, int]]
+    schedules: Mapping[tuple[str, str], int]
+    occurrences: int
+    cut: Sequence[str]
+
+
+class Arithmetic(Protocol):
+    """The scheduler's arithmetic, asked about everything at once."""
+
+    def load(self, schedules: Iterable[Planned], from_: datetime, to: datetime) -> Load:
+        """How many runs come in which minute."""
+        ...
+
+    def zones(self) -> tuple[str, Mapping[str, str]]:
+        """The version of the time zone database that decides here, and what it says of each zone."""
+        ...
+
+
 class Progress(Protocol):
     """How far the rows follow the log: the projector."""
 
@@ -117,6 +149,7 @@ class ApiServices:
     relay: WorkerRelay
     leases: SimpleLeases
     forecast: Forecast
+    arithmetic: Arithmetic
     registry: CollectorRegistry
     unready: Callable[[], Mapping[str, str]]  # what is not ready, and why; empty when all is
     settings: ApiSettings = field(default_factory=ApiSettings)

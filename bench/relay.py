@@ -95,7 +95,7 @@ def node() -> Iterator[tuple[EmbeddedLog, WebServer, CollectorRegistry, int]]:
         app = create_app(
             ApiServices(
                 log=log, now=clock.now, reader=stub, progress=stub, commander=stub, relay=relay,
-                leases=SimpleLeases(relay), forecast=stub, registry=registry, unready=dict,
+                leases=SimpleLeases(relay), forecast=stub, arithmetic=stub, registry=registry, unready=dict,
                 settings=ApiSettings(version="1"),
             )
         )  # fmt: skip

@@ -13,7 +13,7 @@ from api.inboxes import InboxFeed
 from api.leases import SimpleLeases
 from api.relay import WorkerRelay
 from api.services import LOOPBACK, ApiServices, ApiSettings
-from node.forecast import forecast
+from node.forecast import Arithmetic, forecast
 from node.web import WebServer
 from schemas import topics
 
@@ -49,7 +49,8 @@ def open_door(
     relay = WorkerRelay(log=log, appender=appender, feed=feed, now=clock.now)
     services = ApiServices(
         log=log, now=clock.now, reader=reader, progress=progress, commander=commander, relay=relay,
-        leases=SimpleLeases(relay), forecast=forecast(clock.now), registry=telemetry.registry, unready=unready,
+        leases=SimpleLeases(relay), forecast=forecast(clock.now), arithmetic=Arithmetic(),
+        registry=telemetry.registry, unready=unready,
         settings=ApiSettings(
             version=importlib.metadata.version("tidewheel-server"),
             history=settings.retention.history,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from api.services import Expected, Outlook, Skipped
+from api.services import Expected, Load, Outlook, Skipped
+from scheduler import load
+from scheduler.occurrences import rules, tz_version
 from scheduler.preview import preview
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from api.services import Forecast
+    from api.services import Forecast, Planned
 
 
 def forecast(now: Callable[[], datetime]) -> Forecast:
@@ -33,6 +35,24 @@ def forecast(now: Callable[[], datetime]) -> Forecast:
         )  # fmt: skip
 
     return ask
+
+
+class Arithmetic:
+    """`api.services.Arithmetic`."""
+
+    def load(self, schedules: Iterable[Planned], from_: datetime, to: datetime) -> Load:
+        """See `Arithmetic.load`."""
+        found = load.counted(
+            (load.Planned(tenant=s.tenant, name=s.name, queue=s.queue, definition=s.definition) for s in schedules),
+            from_, to,
+        )  # fmt: skip
+        return Load(
+            minutes=found.minutes, schedules=found.schedules, occurrences=found.occurrences, cut=tuple(found.cut)
+        )
+
+    def zones(self) -> tuple[str, Mapping[str, str]]:
+        """See `Arithmetic.zones`."""
+        return tz_version(), rules.installed()
 
 
 def _expected(occurrence: Mapping[str, str]) -> Expected:

@@ -3,6 +3,7 @@
     finding     one thing looked at: ok, worth a note, or wrong
     machine     versions, time zone data, the data folder, the server
     brokers     what is known of a cluster → findings                         pure
+    timezones   two time zone databases, side by side
     cluster     asks the brokers, and hands what they say to `brokers`
     command     the command
 

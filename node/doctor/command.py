@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+import httpx
 from rich.console import Console
 from rich.markup import escape
 
 from node import settings as configuration
 from node.admin.reaching import cluster_settings, kafka_options, names_a_cluster
-from node.doctor import cluster, machine
-from node.doctor.finding import Finding, Verdict
+from node.doctor import cluster, machine, timezones
+from node.doctor.finding import Finding, Verdict, wrong
 from node.settings import Settings
+from scheduler.occurrences.rules import NoDatabase
 from tidewheel.cli import output
 
 MARKS = {Verdict.OK: "[green]ok   [/]", Verdict.NOTE: "[yellow]note [/]", Verdict.WRONG: "[red]wrong[/]"}
@@ -27,14 +29,22 @@ MARKS = {Verdict.OK: "[green]ok   [/]", Verdict.NOTE: "[yellow]note [/]", Verdic
 @kafka_options
 @click.option("--data", type=click.Path(path_type=Path), help="The data folder to look at [tidewheel-data].")
 @click.option("--url", envvar="TIDEWHEEL_URL", default="http://127.0.0.1:8440", show_default=True)
+@click.option("--tz", is_flag=True, help="Only: what newer time zone data would move, for the schedules of the server.")
+@click.option("--tz-data", type=click.Path(path_type=Path), help="With --tz: the newer data, in a folder [installed].")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(url: str, *, as_json: bool, **flags: Any) -> None:
+def doctor(url: str, *, tz: bool, tz_data: Path | None, as_json: bool, **flags: Any) -> None:
     """Look for what could be wrong with this machine, folder, server and cluster; exit 1 when something is.
 
     The cluster is looked at when it is named: by --bootstrap, TIDEWHEEL_BOOTSTRAP, or settings for Kafka in --config.
+
+    With --tz the time zone data that decide at --url are held against those installed here, or those in the folder
+    --tz-data (an unpacked tzdata package): which schedules have other occurrences in the next twelve months.
     """
+    if tz_data is not None and not tz:
+        raise click.UsageError("--tz-data: it is compared by --tz")
     found: list[Finding] = []
-    for finding in _examine(flags, url.rstrip("/")):
+    examined = _time_zones(url.rstrip("/"), tz_data) if tz else _examine(flags, url.rstrip("/"))
+    for finding in examined:
         found.append(finding)
         if not as_json:
             _show(finding)
@@ -57,6 +67,19 @@ def _examine(flags: dict[str, Any], url: str) -> Iterator[Finding]:
     except configuration.SettingsError as error:
         raise click.UsageError(str(error)) from error
     yield from machine.examine(alone, url)
+
+
+def _time_zones(url: str, folder: Path | None) -> Iterator[Finding]:
+    try:
+        after = timezones.here() if folder is None else timezones.given(folder)
+    except NoDatabase as error:
+        raise click.UsageError(f"--tz-data: {error}") from error
+    try:
+        before, schedules = timezones.of_server(url)
+    except (httpx.HTTPError, httpx.InvalidURL, KeyError) as error:
+        yield wrong(f"no server tells its time zone data at {url} ({type(error).__name__})", "name it: --url")
+        return
+    yield from timezones.compared(before, after, schedules, datetime.now(UTC))
 
 
 def _show(finding: Finding) -> None:

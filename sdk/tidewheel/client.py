@@ -179,11 +179,26 @@ class Client:
         from_: datetime | None = None,
         to: datetime | None = None,
         limit: int | None = None,
+        load: bool = False,
     ) -> Json:
-        """The occurrences that a definition would have; refused for what a put would refuse."""
-        wanted = {"from": from_, "to": to, "limit": limit}
+        """The occurrences that a definition would have; refused for what a put would refuse.
+
+        With `load`: what it would do to the load of its queue.
+        """
+        wanted = {"from": from_, "to": to, "limit": limit, **({"load": "true"} if load else {})}
         body: Json = self._send("POST", f"/v1/tenants/{quote(tenant or self.tenant)}/preview", wanted, definition).body
         return body
+
+    def forecast(
+        self,
+        *,
+        days: int | None = None,
+        from_: datetime | None = None,
+        queue: str | None = None,
+        tenant: str | None = None,
+    ) -> Json:
+        """How many runs are due in the days to come, of all tenants or one, and which minutes are crowded."""
+        return self._read("/v1/forecast", {"days": days, "from": from_, "queue": queue, "tenant": tenant})
 
     # --- jobs ---
 

@@ -21,7 +21,7 @@ from api.inboxes import InboxFeed
 from api.leases import SimpleLeases
 from api.relay import WorkerRelay
 from api.services import ApiServices, ApiSettings
-from node.forecast import forecast
+from node.forecast import Arithmetic, forecast
 from projections.projector import Projector
 from projections.store.database import open_database
 from projections.store.reader import Reader
@@ -60,7 +60,7 @@ class House:
         self.unready: dict[str, str] = {}
         self.services = ApiServices(
             log=self.log, now=self.now, reader=Reader(self.engine), progress=self.projector, commander=self.commander,
-            relay=self.relay, leases=SimpleLeases(self.relay), forecast=forecast(self.now),
+            relay=self.relay, leases=SimpleLeases(self.relay), forecast=forecast(self.now), arithmetic=Arithmetic(),
             registry=CollectorRegistry(), unready=lambda: self.unready,
             settings=ApiSettings(version="1.2.3", require_declared=require_declared),
         )  # fmt: skip

@@ -345,9 +345,21 @@ def test_a_plan_says_what_would_change_and_writes_nothing(tidewheel_, routes, re
         "moved": [{"from": "2026-03-09T02:00:00Z", "to": "2026-03-09T03:00:00Z"}],
         "unchanged": 20,
     }
-    answer = {"change": "updated", "fields": ["/trigger/cron"], "words": "At 03:00", "difference": difference}
+    load = {
+        "queue": "etl",
+        "busiest_before": {"at": "2026-03-03T03:00:00Z", "count": 41},
+        "busiest_after": {"at": "2026-03-03T03:00:00Z", "count": 42},
+        "crowded": [{"at": "2026-03-03T03:00:00Z", "before": 41, "after": 42}],
+    }
+    answer = {
+        "change": "updated",
+        "fields": ["/trigger/cron"],
+        "words": "At 03:00",
+        "difference": difference,
+        "load": load,
+    }
     monkeypatch.setattr("tidewheel.cli.plan.datetime", Frozen)
-    path = "/v1/tenants/default/preview?from=2026-03-02T00%3A00%3A00Z&to=2026-04-02T00%3A00%3A00Z&limit=1000"
+    path = "/v1/tenants/default/preview?from=2026-03-02T00%3A00%3A00Z&to=2026-04-02T00%3A00%3A00Z&limit=1000&load=true"
     routes["POST", path] = Response(answer)
     assert tidewheel_("apply", "-f", "-", "--plan", stdin=ONE) == (
         4,
@@ -358,6 +370,8 @@ def test_a_plan_says_what_would_change_and_writes_nothing(tidewheel_, routes, re
             "  > 2026-03-09 02:00:00Z moves to 2026-03-09 03:00:00Z\n"
             "  - 2026-03-10 02:00:00Z\n"
             "  + 2026-03-11 09:00:00Z\n"
+            "  busiest minute of queue etl: 2026-03-03 03:00:00Z, 42 runs, was 41 runs\n"
+            "  meets 41 others at 2026-03-03 03:00:00Z\n"
             "1 updated\n"
         ),
         "",
@@ -550,3 +564,41 @@ def test_a_command_of_another_distribution_works_beside_one_that_is_broken(tidew
     assert (code, "greet" in out, "broken" in out) == (0, True, False)
     assert err.startswith("warning: command 'broken' of no_such_module:command cannot be loaded")
     assert tidewheel_("broken")[0] == 2
+
+
+# --- what is to come ---
+
+
+def test_a_forecast_is_shown_with_its_crowded_minutes_queues_and_days(tidewheel_, routes):
+    busiest = {"at": "2026-03-02T02:00:00Z", "count": 41}
+    routes["GET", "/v1/forecast?days=2&queue=etl"] = Response(
+        {
+            "from": "2026-03-01T12:00:00Z",
+            "to": "2026-03-03T12:00:00Z",
+            "schedules": 42,
+            "paused": 1,
+            "occurrences": 84,
+            "crowded": [{**busiest, "of": [{"queue": "etl", "tenant": "acme", "count": 41}]}],
+            "queues": [{"queue": "etl", "tenant": "acme", "schedules": 42, "occurrences": 84, "busiest": busiest}],
+            "hours": [
+                {"at": "2026-03-02T02:00:00Z", "count": 42, "busiest": 41},
+                {"at": "2026-03-03T02:00:00Z", "count": 42, "busiest": 40},
+            ],
+            "not_counted_whole": {"schedules": 1, "first": ["acme/seconds"]},
+        }
+    )
+    assert tidewheel_("forecast", "--days", "2", "--queue", "etl") == (
+        0,
+        (
+            "84 runs of 42 schedules, 2026-03-01 12:00:00Z to 2026-03-03 12:00:00Z, 1 more are paused\n"
+            "CROWDED               RUNS  OF\n"
+            "2026-03-02 02:00:00Z  41    41 etl (acme)\n"
+            "QUEUE  TENANT  SCHEDULES  RUNS  BUSIEST               RUNS\n"
+            "etl    acme    42         84    2026-03-02 02:00:00Z  41\n"
+            "DAY         RUNS  BUSIEST MINUTE\n"
+            "2026-03-02  42    41              ########################################\n"
+            "2026-03-03  42    40              ########################################\n"
+            "1 schedules are not counted to the end, first acme/seconds\n"
+        ),
+        "",
+    )

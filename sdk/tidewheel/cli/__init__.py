@@ -23,6 +23,7 @@ REFUSED, UNREACHABLE = 1, 3
 OWN = {
     "apply": "tidewheel.cli.apply:apply",
     "calendars": "tidewheel.cli.calendars:calendars",
+    "forecast": "tidewheel.cli.forecast:forecast",
     "import": "tidewheel.cli.importing:import_",
     "jobs": "tidewheel.cli.jobs:jobs",
     "preview": "tidewheel.cli.preview:preview",

@@ -20,7 +20,7 @@ def ask(client: Client, document: Document) -> tuple[str, list[str]]:
     """What would become of a document, and the lines behind its title."""
     body = {**(document.body or {}), "kind": document.kind, "name": document.name}
     now = datetime.now(UTC)
-    answer = client.preview(body, tenant=document.tenant, from_=now, to=now + HORIZON, limit=COMPARED_MAX)
+    answer = client.preview(body, tenant=document.tenant, from_=now, to=now + HORIZON, limit=COMPARED_MAX, load=True)
     if "change" not in answer:
         raise TidewheelError("this server is older than this command and cannot plan")
     return answer["change"], list(_lines(answer))
@@ -45,6 +45,19 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["change"] == "updated" and difference:
         yield f"occurrences: {compared(difference)}"
         yield from _instants(difference)
+    if answer["change"] in ("created", "updated") and answer.get("load"):
+        yield from _load(answer["load"])
+
+
+def _load(load: Mapping[str, Any]) -> Iterator[str]:
+    """What it does to its queue: the fullest minute that it has a part in, if it is not alone there."""
+    before, after = load.get("busiest_before"), load.get("busiest_after")
+    if after and (not before or before["count"] != after["count"]):
+        was = f"{before['count']} runs" if before else "none"
+        yield f"busiest minute of queue {load['queue']}: {output.when(after['at'])}, {after['count']} runs, was {was}"
+    for each in (load.get("crowded") or ())[:1]:
+        if each["before"]:
+            yield f"meets {each['before']} others at {output.when(each['at'])}"
 
 
 def _instants(difference: Mapping[str, Any]) -> Iterator[str]:
