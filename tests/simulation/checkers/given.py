@@ -191,7 +191,9 @@ def calm() -> Given:
     command = event("schedule.put", id_="command-1", tenant="acme", name="s", definition=DEFINITION)
     given.append(topics.SCHEDULE_CHANGES, command | {"source": "publisher"})
     given.append(topics.ATTEMPTS, event("worker.report", incarnation="incarnation-1"))
-    adopted = event("tz.adopted", subject="_/scheduler-0", role="scheduler", partition=0, version="2026a")
+    adopted = event(
+        "tz.adopted", subject="_/scheduler-0", role="scheduler", partition=0, version="2026a", adopted_at=z("12:00:00")
+    )  # fmt: skip
     accepted = of_schedule(
         "schedule.accepted", version=1, definition=DEFINITION, effective_at=z("12:00:00"), tz_version="2026a",
         command_id="command-1", source="publisher",

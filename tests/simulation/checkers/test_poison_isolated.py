@@ -45,6 +45,19 @@ def test_a_bad_record_that_was_dropped_in_silence_is_found():
     assert found(given) == ["I11 schedule-changes-0@1: a bad record (no definition) has no rejection"]
 
 
+def test_a_command_that_its_publisher_appends_again_is_refused_once():
+    """Two copies in a wrong partition are both sent on; their owner knows the second one by its id."""
+    given = calm()
+    for _ in range(2):
+        given.append(topics.SCHEDULE_CHANGES, COMMAND | {"source": "upstream"}, headers={"sim-poison": "no job"})
+    reject(given, 1, source="upstream", command_id="command-9")
+    assert found(given) == []
+    given = calm()
+    given.append(topics.SCHEDULE_CHANGES, COMMAND | {"source": "upstream"}, headers={"sim-poison": "no job"})
+    reject(given, 0, source="another", command_id="command-9")
+    assert len(found(given)) == 1
+
+
 def test_a_bad_record_that_holds_up_its_partition_is_found():
     given = calm()
     given.append(topics.ATTEMPTS, b"\xff")
