@@ -1,14 +1,16 @@
 """Runs a second of processor time through the dispatcher's core: created, handed out, started, finished, rows included.
 
 The floor is what `orjson` alone needs to write the same facts, as dicts that stand ready. The core is measured without
-the envelope (the shell encodes each fact once); with 1,000 and with 100,000 runs waiting, because the price of a run
-must not depend on how many others there are.
+the envelope (the shell encodes each fact once); with 1,000, 10,000 and 100,000 runs waiting, because the price of a run
+must not depend on how many others there are. First all of one tenant in one lane, then of a thousand tenants in three
+lanes, every tenth with one of ten concurrency keys of its tenant.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +20,7 @@ from dispatcher.core import DispatcherCore
 from dispatcher.inputs import partition_of, shard_key
 from runtime.machine import Moment, Woken
 from schemas import codec
-from schemas.facts import Cause, Fact, JobSnapshot, RetryPolicy, RunCreated
+from schemas.facts import Cause, Concurrency, Fact, JobSnapshot, RetryPolicy, RunCreated
 from schemas.internal import FinishedLease, HandOut, WorkerReport
 from schemas.topics import Layout
 
@@ -28,6 +30,8 @@ T0 = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 BATCH = 500  # records of one batch of the shell
 WORKERS = 8
 RUNS = 10_000
+LANES = ("critical", "normal", "bulk")
+Make = Callable[[int, datetime], RunCreated]
 
 
 class Rows:
@@ -114,13 +118,20 @@ class Shell:
 
 def main() -> None:
     """Print the figures."""
-    for waiting in (1_000, 100_000):
+    for name, make in (("one tenant", created), ("many tenants", of_many)):
+        print(name)
+        measure(make)
+
+
+def measure(make: Make) -> None:
+    """One line for each number of runs that wait."""
+    for waiting in (1_000, 10_000, 100_000):
         shell = Shell()
-        queued = [created(number, shell.now) for number in range(waiting)]
+        queued = [make(number, shell.now) for number in range(waiting)]
         for start in range(0, waiting, BATCH):
             shell.batch(list(queued[start : start + BATCH]))
         filled = shell.seconds
-        facts = pass_through(shell, waiting)
+        facts = pass_through(shell, waiting, make)
         floor = floor_of(facts)
         each = shell.seconds / RUNS
         print(f"{waiting:>7,} waiting: {1 / each:>8,.0f} runs/s   {each * 1e6:5.1f} µs a run", end="")
@@ -128,13 +139,13 @@ def main() -> None:
         print(f"   loading {timed(shell.load):.2f} s")
 
 
-def pass_through(shell: Shell, first: int) -> list[Fact]:
+def pass_through(shell: Shell, first: int, make: Make) -> list[Fact]:
     """Let RUNS runs come in, be handed out and finish, so many always waiting."""
     shell.seconds = 0.0
     facts: list[Fact] = []
     given: dict[int, list[HandOut]] = {worker: [] for worker in range(WORKERS)}
     for start in range(0, RUNS, BATCH):
-        arrivals: list[Fact] = [created(first + start + number, shell.now) for number in range(BATCH)]
+        arrivals: list[Fact] = [make(first + start + number, shell.now) for number in range(BATCH)]
         reports = [shell.report(worker, given[worker], BATCH // WORKERS) for worker in range(WORKERS)]
         added = shell.batch([*arrivals, *reports])
         facts += added
@@ -151,6 +162,13 @@ def created(number: int, at: datetime) -> RunCreated:
         cause=Cause.SCHEDULE, created_at=at, due_at=at, deadline_at=at + timedelta(days=7), shard=0, job=JOB,
         rule="cron", tz_version="2026f", nominal_time=at,
     )  # fmt: skip
+
+
+def of_many(number: int, at: datetime) -> RunCreated:
+    """A run of one of a thousand tenants, in one of three lanes."""
+    limit = Concurrency(key=f"key-{number // 10 % 10}", limit=20) if number % 10 == 0 else None
+    job = replace(JOB, priority=LANES[number % 3], concurrency=limit)
+    return replace(created(number, at), tenant=f"tenant-{number * 7919 % 1000}", job=job)
 
 
 def floor_of(facts: list[Fact]) -> float:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from dispatcher.ordered import SortedQueue
 from dispatcher.run import OpenRun
 from dispatcher.timers import Timers
-from dispatcher.waiting import Entry, QueueKey, Waiting, entry_of
+from dispatcher.waiting import Entry, LeafKey, Waiting, entry_of, leaf_key
 from dispatcher.workforce import Workforce
 from schemas.facts import RunDeferReason
 
@@ -34,14 +34,18 @@ class Deferrals:
     def __init__(self, waiting: Waiting, workforce: Workforce) -> None:
         self._waiting = waiting
         self._workforce = workforce
-        self._shortages: dict[QueueKey, Shortage] = {}
-        self._timers: Timers[QueueKey] = Timers(self._tell_at)
+        self._shortages: dict[LeafKey, Shortage] = {}
+        self._timers: Timers[LeafKey] = Timers(self._tell_at)
 
-    def due(self) -> tuple[datetime, QueueKey] | None:
+    def is_short(self, key: LeafKey) -> bool:
+        """Whether nobody takes runs of a leaf at present."""
+        return key in self._shortages
+
+    def due(self) -> tuple[datetime, LeafKey] | None:
         """The queue of which first a run must be told, and when."""
         return self._timers.first()
 
-    def to_tell(self, key: QueueKey, now: datetime) -> Iterator[tuple[OpenRun, RunDeferReason, datetime]]:
+    def to_tell(self, key: LeafKey, now: datetime) -> Iterator[tuple[OpenRun, RunDeferReason, datetime]]:
         """The runs of a queue that must be told by now, with the reason and since when it holds for them."""
         shortage = self._shortages[key]
         for entry in shortage.untold:
@@ -54,7 +58,7 @@ class Deferrals:
         reason = self._reason(run.task)
         if reason is None:
             return
-        key = (run.lane, run.task)
+        key = leaf_key(run)
         shortage = self._shortages.get(key)
         if shortage is None:
             shortage = self._shortages[key] = Shortage(reason, SortedQueue())
@@ -64,26 +68,28 @@ class Deferrals:
 
     def removed(self, run: OpenRun) -> None:
         """A run waits no longer."""
-        key = (run.lane, run.task)
+        key = leaf_key(run)
         shortage = self._shortages.get(key)
         if shortage is not None:
             shortage.untold.discard(entry_of(run))
-            if key not in self._waiting.queues:
+            if key not in self._waiting.leaves:
                 del self._shortages[key]
 
     def told(self, run: OpenRun) -> None:
         """A run knows why it waits."""
-        self._shortages[run.lane, run.task].untold.discard(entry_of(run))
+        shortage = self._shortages.get(leaf_key(run))
+        if shortage is not None:
+            shortage.untold.discard(entry_of(run))
 
     def workforce_changed(self) -> None:
         """Work out again which queues nobody can take from; a queue's runs are walked over when its reason changed."""
-        for key, queue in self._waiting.queues.items():
+        for key, leaf in self._waiting.leaves.items():
             shortage = self._shortages.get(key)
-            reason = self._reason(key[1])
+            reason = self._reason(key.task)
             if reason is None:
                 self._shortages.pop(key, None)
             elif shortage is None or shortage.reason is not reason:
-                untold = SortedQueue([entry for entry in queue if entry[2].deferred is not reason])
+                untold = SortedQueue([entry for entry in leaf.queue if entry[2].deferred is not reason])
                 self._shortages[key] = Shortage(reason, untold)
                 if untold:
                     self._timers.not_before(key, self._settled_at(reason, untold.first()))
@@ -93,7 +99,7 @@ class Deferrals:
             return None
         return RunDeferReason.NO_WORKER if self._workforce.is_empty() else RunDeferReason.NO_TASK
 
-    def _tell_at(self, key: QueueKey) -> datetime | None:
+    def _tell_at(self, key: LeafKey) -> datetime | None:
         shortage = self._shortages.get(key)
         if shortage is None or not shortage.untold:
             return None

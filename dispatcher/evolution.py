@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatcher import lifecycle
+from dispatcher.held import LIMITS
 from dispatcher.lifecycle import AttemptStep, Step
 from dispatcher.memory import PastLease, Remembered
 from dispatcher.run import OpenRun, key_of, opened
@@ -29,6 +30,7 @@ from schemas.facts import (
 from schemas.internal import (
     HandOut,
     LeasesRenewed,
+    LimitsAdopted,
     MemoryTrimmed,
     WorkerEnded,
     WorkerLapsed,
@@ -50,7 +52,7 @@ def _created(shard: Shard, fact: RunCreated) -> None:
     lifecycle.advance(None, Step.CREATED)
     run = opened(fact, shard.counters.next_number)
     shard.counters.next_number += 1
-    shard.runs[key_of(run)] = run
+    shard.open(run)
     shard.bodies.add(fact)
     shard.wait(run)
     shard.touch(run)
@@ -59,12 +61,12 @@ def _created(shard: Shard, fact: RunCreated) -> None:
 def _handed_out(shard: Shard, fact: HandOut) -> None:
     assert fact.offset == shard.counters.next_offset, f"hand-out {fact.offset} is not the next"
     run = shard.runs[key_of(fact.run)]
-    shard.stop_waiting(run)
+    shard.take(run, fact.handed_out_at)
     lifecycle.advance_attempt(run.state, AttemptStep.HANDED_OUT)
     run.state = lifecycle.advance(run.state, Step.HANDED_OUT)
     shard.leases.pop(run.lease, None)
     shard.counters.next_offset = fact.offset + 1
-    run.attempts = fact.attempt
+    run.attempts, run.deferred = fact.attempt, None
     run.lease_offset, run.lease, run.incarnation = fact.offset, fact.lease, fact.incarnation
     run.handed_out_at, run.attempt_started_at, run.attempt_outcome = fact.handed_out_at, None, None
     shard.leases[fact.lease] = run
@@ -116,6 +118,7 @@ def _past_lease(run: OpenRun, fact: AttemptFinished) -> PastLease:
 
 
 def _release(shard: Shard, run: OpenRun) -> None:
+    shard.give_back(run)
     if shard.workforce.release(run) is None:
         shard.touch_worker(run.incarnation)
 
@@ -131,7 +134,9 @@ def _retry_scheduled(shard: Shard, fact: RunRetryScheduled) -> None:
 def _deferred(shard: Shard, fact: RunDeferred) -> None:
     run = shard.runs[key_of(fact)]
     run.deferred = fact.reason
-    shard.deferrals.told(run)
+    if fact.reason not in LIMITS:
+        shard.deferrals.told(run)
+    shard.held.told(run)
     shard.touch(run)
 
 
@@ -166,19 +171,24 @@ def _worker_reported(shard: Shard, fact: WorkerReported) -> None:
     worker = shard.workforce.report(fact)
     shard.touch_worker(fact.incarnation)
     if was != (worker.listed, shard.workforce.is_empty()):
-        shard.deferrals.workforce_changed()
+        _workforce_changed(shard)
+
+
+def _workforce_changed(shard: Shard) -> None:
+    shard.deferrals.workforce_changed()
+    shard.held.all_changed()
 
 
 def _worker_lapsed(shard: Shard, fact: WorkerLapsed) -> None:
     shard.workforce.lapse(fact.incarnation, fact.lapsed_at)
     shard.touch_worker(fact.incarnation)
-    shard.deferrals.workforce_changed()
+    _workforce_changed(shard)
 
 
 def _worker_ended(shard: Shard, fact: WorkerEnded) -> None:
     shard.workforce.end(fact.incarnation, fact.ended_by, fact.ended_at)
     shard.touch_worker(fact.incarnation)
-    shard.deferrals.workforce_changed()
+    _workforce_changed(shard)
 
 
 def _workers_forgotten(shard: Shard, fact: WorkersForgotten) -> None:
@@ -189,6 +199,10 @@ def _workers_forgotten(shard: Shard, fact: WorkersForgotten) -> None:
 
 def _leases_renewed(shard: Shard, fact: LeasesRenewed) -> None:
     shard.workforce.renew(fact.renewed_at)
+
+
+def _limits_adopted(shard: Shard, fact: LimitsAdopted) -> None:
+    shard.adopt(fact.offset, fact.limits, fact.tenants)
 
 
 def _memory_trimmed(shard: Shard, fact: MemoryTrimmed) -> None:
@@ -209,5 +223,6 @@ CHANGES: Mapping[type[Fact], Callable[[Any, Any], None]] = {
     WorkerEnded: _worker_ended,
     WorkersForgotten: _workers_forgotten,
     LeasesRenewed: _leases_renewed,
+    LimitsAdopted: _limits_adopted,
     MemoryTrimmed: _memory_trimmed,
 }

@@ -1,7 +1,8 @@
 """Which waiting run goes to which worker.
 
-Runs in the order of their queue; the lanes share hand-outs by `TURNS`, so that none starves; the worker is the one
-with the most free slots. Everything is settled by offsets and names: the same state gives the same hand-outs.
+The lanes share hand-outs by `TURNS`, so that none starves; in a lane the tenants share them by weight (`shares`); of a
+tenant the oldest run goes first; the worker is the one with the most free slots. Everything is settled by offsets and
+names: the same state gives the same hand-outs.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import heapq
 from collections.abc import Iterator
 from datetime import datetime
 
+from dispatcher import shares
 from dispatcher.pools import Offer, Pool, Pools, Tasks
 from dispatcher.run import START_BY, OpenRun, key_of
 from dispatcher.shard import Shard
-from dispatcher.waiting import Entry
+from dispatcher.waiting import Entry, Head, Leaf, Stream
 from runtime.machine import Moment
 from schemas import identity
 from schemas.internal import HandOut
@@ -29,12 +31,15 @@ TURNS = (CRITICAL, NORMAL, CRITICAL, CRITICAL) * 3 + (CRITICAL, NORMAL, BULK, CR
 
 def decide(shard: Shard, moment: Moment) -> list[HandOut]:
     """The next hand-outs, as many as there are runs and free slots for, within one step."""
-    queues = _Queues(shard, moment.now)
-    slots = _Slots(shard.workforce.pools)
+    opens_at = shard.limits.queue_opens_at()
+    if opens_at is not None and opens_at > moment.now:
+        return []
+    shard.waiting.open(moment.now)
+    turns = _Turns(shard, moment.now)
     hand_outs: list[HandOut] = []
     while len(hand_outs) < HAND_OUTS_PER_STEP:
         offset = shard.counters.next_offset + len(hand_outs)
-        match = queues.match(TURNS[offset % len(TURNS)], slots)
+        match = turns.match(TURNS[offset % len(TURNS)])
         if match is None:
             break
         hand_outs.append(_hand_out(shard, *match, offset, moment))
@@ -44,30 +49,146 @@ def decide(shard: Shard, moment: Moment) -> list[HandOut]:
 NOBODY: Offer = (0, "")  # no slot is free: stands behind every offer
 
 
-class _Queues:
-    """The heads of the open queues, lane by lane; what is taken here is only noted."""
+class _Turns:
+    """Whose turn it is, lane by lane; what is taken here is only noted.
+
+    A limit is looked at as it was before the step. So where the next in turn is one whose limit a hand-out of this
+    step has used, the step ends: the shell asks again, and then it is known.
+    """
 
     def __init__(self, shard: Shard, now: datetime) -> None:
-        self._now = now
-        self._heads: dict[str, list[tuple[datetime, int, OpenRun, Iterator[Entry]]]] = {}
-        for key in shard.waiting.open_queues(now):
-            self._advance(key[0], iter(shard.waiting.queues[key]))
+        self._shard, self._now = shard, now
+        self._slots = _Slots(shard.workforce.pools)
+        self._lanes: dict[str, _Lane] = {}
+        self._used: set[tuple[str, ...]] = set()  # limits
 
-    def match(self, turn: str, slots: _Slots) -> tuple[OpenRun, str] | None:
+    def match(self, turn: str) -> tuple[OpenRun, str] | None:
         """The next run of the lane whose turn it is, or of the first that has one, and the worker for it."""
         for lane in (turn, *LANES):
-            while heads := self._heads.get(lane):
-                _, _, run, rest = heapq.heappop(heads)
-                incarnation = slots.take(run.task)
+            tenants = self._lanes.get(lane)
+            if tenants is None:
+                tenants = self._lanes[lane] = _Lane(self._shard, lane, self._now)
+            while (run := tenants.next()) is not None:
+                limits = self._limits_of(run)
+                if limits and not self._used.isdisjoint(limits):
+                    return None
+                incarnation = self._slots.take(run.task)
                 if incarnation is not None:
-                    self._advance(lane, rest)
+                    self._used.update(limits)
+                    tenants.take()
                     return run, incarnation
+                tenants.leave_task()
         return None
 
-    def _advance(self, lane: str, rest: Iterator[Entry]) -> None:
-        entry = next(rest, None)
-        if entry is not None and entry[0] <= self._now:
-            heapq.heappush(self._heads.setdefault(lane, []), (*entry, rest))
+    def _limits_of(self, run: OpenRun) -> list[tuple[str, ...]]:
+        limits: list[tuple[str, ...]] = []
+        if self._shard.limits.queue.rate is not None:
+            limits.append(("queue",))
+        if self._shard.limits.is_limited(run.tenant):
+            limits.append(("tenant", run.tenant))
+        if run.concurrency:
+            limits.append(("key", run.tenant, run.concurrency))
+        if run.is_retry:
+            limits.append(("budget", run.tenant, run.schedule))
+        return limits
+
+
+_Next = tuple[datetime, int, OpenRun, Leaf, Iterator[Entry]]
+Turn = tuple[int, datetime, int]  # where the tenant stands, from when its run may go, the run's number
+
+
+class _Lane:
+    """The tenants of a lane in the order of their turns, as hand-outs of this step change it."""
+
+    def __init__(self, shard: Shard, lane: str, now: datetime) -> None:
+        self._shard, self._now = shard, now
+        self._share = shard.holds.share(lane)
+        self._level = self._share.level
+        self._stands_at: dict[str, int] = {}  # of who was served in this step
+        self._turns: list[tuple[Turn, _Runs, Iterator[Stream] | None]] = []
+        self._left: set[str] = set()  # tasks for which there is no slot
+        for (of_lane, task), line in shard.waiting.lines.items():
+            if of_lane == lane and shard.holds.is_able(task):
+                self._advance(iter(line))
+
+    def next(self) -> OpenRun | None:
+        """The run whose turn it is."""
+        while self._turns:
+            turn, runs, rest = self._turns[0]
+            stands_at = self._stands_at.get(runs.stream.tenant)
+            if runs.stream.task in self._left:
+                heapq.heappop(self._turns)
+            elif stands_at is not None and turn[0] < stands_at:
+                heapq.heapreplace(self._turns, ((stands_at, *turn[1:]), runs, None))
+                if rest is not None:
+                    self._advance(rest)
+            else:
+                return runs.run
+        return None
+
+    def take(self) -> None:
+        """What `next` said is handed out."""
+        turn, runs, rest = heapq.heappop(self._turns)
+        tenant = runs.stream.tenant
+        self._level = turn[0]
+        self._stands_at[tenant] = self._level + shares.cost_of(self._shard.limits.weight(tenant))
+        if rest is not None:
+            self._advance(rest)
+        if runs.advance(self._now):
+            heapq.heappush(self._turns, ((self._stands_at[tenant], *runs.place), runs, None))
+
+    def leave_task(self) -> None:
+        """There is no slot for what `next` said, nor for anything with its task."""
+        self._left.add(self._turns[0][1].stream.task)
+
+    def _advance(self, rest: Iterator[Stream]) -> None:
+        stream = next(rest, None)
+        if stream is not None:
+            runs = _Runs(stream)
+            stands_at = self._share.stands_at(stream.tenant)
+            heapq.heappush(self._turns, ((stands_at, *runs.place), runs, rest))
+
+
+class _Runs:
+    """The runs of a stream in their order, one after the other. Only what is touched is looked at."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._heads = iter(stream.heads)  # of leaves not touched yet
+        self._head: Head | None = next(self._heads)
+        self._touched: list[_Next] = []
+        self._first: _Next = self._next_head()
+
+    @property
+    def place(self) -> tuple[datetime, int]:
+        """From when the first run may be handed out, and its number."""
+        return self._first[:2]
+
+    @property
+    def run(self) -> OpenRun:
+        """The first run."""
+        return self._first[2]
+
+    def advance(self, now: datetime) -> bool:
+        """Go on to the next run; whether there is one that may be handed out by now."""
+        _, _, _, leaf, rest = self._first
+        if (entry := next(rest, None)) is not None:
+            opens_at = max(entry[0], self._first[0]) if leaf.key.retries_of else entry[0]
+            heapq.heappush(self._touched, (opens_at, entry[1], entry[2], leaf, rest))
+        if self._head is not None and (not self._touched or self._head[:2] < self._touched[0][:2]):
+            self._first = self._next_head()
+        elif self._touched:
+            self._first = heapq.heappop(self._touched)
+        else:
+            return False
+        return self._first[0] <= now
+
+    def _next_head(self) -> _Next:
+        assert self._head is not None
+        opens_at, number, leaf = self._head
+        rest = iter(leaf.queue)
+        self._head = next(self._heads, None)
+        return opens_at, number, next(rest)[2], leaf, rest
 
 
 class _Slots:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from dispatcher import budgets
 from dispatcher.lifecycle import LEASED, WAITING, RunState
 from schemas.facts import AttemptOutcome, RunCreated, RunDeferReason
 
@@ -56,6 +57,10 @@ class OpenRun:
     cancel_requested: bool = False
     terminated: bool = False  # its lease ends without its worker's word
     deferred: RunDeferReason | None = None  # the last reason told
+    concurrency: str = ""  # its key
+    concurrency_limit: int = 0
+    budget_percent: int = 20  # of first attempts may be retries
+    counts_first: bool = False  # whether its first attempt adds to the retry budget
     lease_offset: int = -1
     lease: str = ""  # the text that proves the right to it
     incarnation: str = ""
@@ -72,6 +77,11 @@ class OpenRun:
     def is_leased(self) -> bool:
         """Whether a worker has the right to it."""
         return self.state in LEASED
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether its next attempt is one that a budget must allow."""
+        return self.state is RunState.RETRY_WAIT
 
     @property
     def subject(self) -> str:
@@ -95,10 +105,14 @@ class OpenRun:
 def opened(fact: RunCreated, number: int) -> OpenRun:
     """The run that begins with `fact`."""
     job = fact.job
+    limited = job.concurrency
     return OpenRun(
         run_id=fact.run_id, tenant=fact.tenant, schedule=fact.schedule, number=number, lane=job.priority,
         task=task_of(job.target), lease_duration=job.lease, timeout=job.timeout, deadline_at=fact.deadline_at,
         state=RunState.QUEUED, not_before=fact.due_at, queued_at=fact.created_at,
+        concurrency="" if limited is None else limited.key,
+        concurrency_limit=0 if limited is None else limited.limit,
+        budget_percent=job.retry.budget_percent, counts_first=budgets.counts(fact),
     )  # fmt: skip
 
 

@@ -4,6 +4,10 @@
     r/<run>       an open run and its body, by its key (bodies; `run.key_of`)
     w/<inc.>      a worker                             (workforce)
     d/ t/ e/      what is over and still remembered    (memory)
+    l/<tenant>    what is defined, "l/" of the queue   (limits)
+    p/<tenant>    how far a rate is used, "p/" as well (limits, pacing)
+    b/<schedule>  first attempts and retries           (budgets)
+    f/<lane>      whose turn it is                     (shares)
 
 Everything else is an index that `load_shard` builds anew: queues in the order of handing out, timers, leases by
 worker, who has a free slot. After that no step looks at more than it changes. Only `evolution` changes a shard.
@@ -11,22 +15,34 @@ worker, who has a free slot. After that no step looks at more than it changes. O
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Any
 
+from dispatcher import budgets
 from dispatcher.bodies import RUN, RUN_END, Bodies, read_run, run_row
+from dispatcher.budgets import Budget
 from dispatcher.deferrals import Deferrals
+from dispatcher.held import Held
+from dispatcher.holds import Holds
+from dispatcher.lifecycle import RunState
+from dispatcher.limits import Pace
 from dispatcher.memory import Memory
 from dispatcher.run import Named, OpenRun, key_of
+from dispatcher.shares import Share, Standing
 from dispatcher.timers import Timers
 from dispatcher.waiting import Waiting
 from dispatcher.workforce import WorkerRecord, Workforce
 from runtime.machine import Rows, Wakeup
 from schemas import codec
 from schemas.frozen import frozen
+from schemas.internal import QueueLimits, TenantLimits
 
 _HEAD = b"h"
 _WORKER, _WORKER_END = b"w/", b"w0"  # "0" follows "/"
+LIMITS, PACE, BUDGET, SHARE = b"l/", b"p/", b"b/", b"f/"
 
 
 @frozen
@@ -39,6 +55,7 @@ class Head:
     forgotten: int = 0
     renewed_at: datetime | None = None
     idle_since: datetime | None = None
+    limits_offset: int = -1  # up to where the catalog is followed
 
 
 @dataclass(slots=True)
@@ -62,14 +79,19 @@ class Shard:
         self.leases: dict[str, OpenRun] = {}  # by lease: the last hand-out of each open run, live or ended
         self.workforce = Workforce(self._task_is_able)
         self.workforce.renewed_at, self.workforce.idle_since = head.renewed_at, head.idle_since
-        self.waiting = Waiting(self._is_able)
+        self.holds = Holds(self.workforce)
+        self.limits = self.holds.limits
+        self.limits_offset = head.limits_offset
+        self.waiting = Waiting(self.holds)
         self.deferrals = Deferrals(self.waiting, self.workforce)
+        self.held = Held(self.waiting, self.holds, self.deferrals)
         self.deadlines: Timers[str] = Timers(self._expires_at)  # of runs that wait
         self.bodies = Bodies(rows)
         self.memory = Memory(rows, retention, finished=head.finished, forgotten=head.forgotten)
         self.loaded_at: datetime | None = None  # the first decision since `load`; no part of what is stored
         self._dirty_runs: dict[str, OpenRun] = {}
         self._dirty_workers: dict[str, None] = {}
+        self._dirty_rows: dict[tuple[bytes, str], None] = {}
         self._saved_head = head
 
     # --- questions ------------------------------------------------------------------------------------------------
@@ -77,10 +99,9 @@ class Shard:
     def wakeup(self) -> Wakeup:
         """When something has to be decided without an input."""
         self.workforce.settle()  # so that it is known which queues can open
-        deadline, forgetting, deferral = (
-            self.deadlines.first(), self.workforce.first_forgetting(), self.deferrals.due(),
-        )  # fmt: skip
-        at = [first[0] for first in (deadline, forgetting, deferral) if first is not None]
+        first = (self.deadlines.first(), self.workforce.first_forgetting())
+        tellings = (self.deferrals.due(), self.held.due())
+        at = [each[0] for each in (*first, *tellings) if each is not None]
         at += [instant for instant in (self.waiting.opening(), self.memory.trim_at()) if instant is not None]
         attendance = self.workforce.first_attendance()
         return Wakeup(at=min(at, default=None), on_evidence_at=None if attendance is None else attendance[0])
@@ -92,16 +113,66 @@ class Shard:
 
     # --- changes, for `evolution` ---------------------------------------------------------------------------------
 
+    def open(self, run: OpenRun) -> None:
+        """A run is there; it does not wait yet."""
+        self.runs[key_of(run)] = run
+        self.limits.opened(run)
+        self._key_changed(run)
+
     def wait(self, run: OpenRun) -> None:
         """A run waits for a worker, now or from `not_before` on."""
+        self.limits.began_to_wait(run)
         self.waiting.add(run)
         self.deferrals.added(run)
+        self.held.added(run)
         self.deadlines.not_before(key_of(run), run.deadline_at)
 
     def stop_waiting(self, run: OpenRun) -> None:
         """A run waits no longer."""
+        self.limits.stopped_waiting(run)
         self.waiting.remove(run)
         self.deferrals.removed(run)
+        self.held.removed(run)
+        if not self.waiting.in_lane[run.lane]:
+            self.holds.shares.pop(run.lane, None)  # nobody competes: all begin anew
+            self._touch_row(SHARE, run.lane)
+
+    def take(self, run: OpenRun, at: datetime) -> None:
+        """A run that waits is handed to a worker."""
+        self._count_try(run, at)
+        for tenant in self.holds.share(run.lane).serve(run.tenant, self.limits.weight(run.tenant)):
+            self.waiting.turn_changed(run.lane, tenant)
+        self._touch_row(SHARE, run.lane)
+        self.stop_waiting(run)
+        self.limits.taken(run)
+        for name in self.limits.pace(run.tenant, at):
+            self._touch_row(PACE, name)
+        self._usage_changed(run)
+
+    def give_back(self, run: OpenRun) -> None:
+        """A run is with a worker no longer."""
+        self.limits.given_back(run)
+        self._usage_changed(run)
+
+    def set_budget(self, budget: Budget) -> None:
+        """Another retry budget of a schedule."""
+        self.holds.budgets[budget.subject] = budget
+        self._budget_changed(budget.subject)
+
+    def adopt(self, offset: int, queue: QueueLimits | None, tenants: Mapping[str, TenantLimits]) -> None:
+        """Limits as they are defined from now on."""
+        self.limits_offset = offset
+        if queue is not None:
+            self._touch_row(LIMITS, "")
+            self._touch_row(PACE, "")
+            self.limits.define_queue(queue)
+        for tenant, limits in tenants.items():
+            self._touch_row(LIMITS, tenant)
+            self._touch_row(PACE, tenant)
+            self.limits.define_tenant(tenant, limits)
+            self.waiting.tenant_changed(tenant)
+        if queue is not None or tenants:
+            self.held.all_changed()
 
     def touch(self, run: OpenRun) -> None:
         """A run's row has to be written."""
@@ -116,6 +187,8 @@ class Shard:
         key = key_of(run)
         del self.runs[key]
         self.leases.pop(run.lease, None)
+        self.limits.closed(run)
+        self._key_changed(run)
         self.deadlines.drop(key)
         self._dirty_runs.pop(key, None)
         self.bodies.remove(key)
@@ -127,12 +200,15 @@ class Shard:
             self.bodies.write(run)
         for incarnation in self._dirty_workers:
             self._write_worker(incarnation, rows)
+        for prefix, name in self._dirty_rows:
+            self._write_row(prefix, name, rows)
         self.memory.save()
         head = self._head()
         if head != self._saved_head:
             _write_head(head, rows)
         self._dirty_runs.clear()
         self._dirty_workers.clear()
+        self._dirty_rows.clear()
         self._saved_head = head
 
     def _head(self) -> Head:
@@ -140,7 +216,77 @@ class Shard:
             next_offset=self.counters.next_offset, next_number=self.counters.next_number,
             finished=self.memory.finished, forgotten=self.memory.forgotten,
             renewed_at=self.workforce.renewed_at, idle_since=self.workforce.idle_since,
+            limits_offset=self.limits_offset,
         )  # fmt: skip
+
+    def _touch_row(self, prefix: bytes, name: str) -> None:
+        self._dirty_rows[prefix, name] = None
+
+    def _write_row(self, prefix: bytes, name: str, rows: Rows) -> None:
+        value = self._value_of(prefix, name)
+        row = prefix + name.encode()
+        if value is not None:
+            rows.put(row, codec.dump(value))
+        elif rows.get(row) is not None:
+            rows.delete(row)
+
+    def _value_of(self, prefix: bytes, name: str) -> Any:
+        """What stands in a row; None where nothing is to be kept."""
+        match prefix:
+            case b"f/":
+                share = self.holds.shares.get(name)
+                standing = Standing() if share is None else share.standing()
+                return None if standing == Standing() else standing
+            case b"b/":
+                return self.holds.budgets.get(name)
+            case b"p/":
+                return self.limits.paces.get(name)
+            case _ if name:
+                return self.limits.tenants.get(name)
+            case _:
+                return None if self.limits.queue == QueueLimits() else self.limits.queue
+
+    def _count_try(self, run: OpenRun, at: datetime) -> None:
+        """A first attempt or a retry, for the budget of its schedule."""
+        if run.is_retry:
+            self.set_budget(budgets.noted(self._budget(run, at), at, retries=1))
+        elif run.state is RunState.QUEUED and run.counts_first:
+            self.set_budget(budgets.noted(self._budget(run, at), at, firsts=1))
+
+    def _budget(self, run: OpenRun, at: datetime) -> Budget:
+        self._forget_budgets(at)
+        known = self.holds.budgets.pop(run.subject, None)  # the one that changed last stands last
+        if known is None:
+            return Budget(subject=run.subject, minute=budgets.minute_of(at), percent=run.budget_percent)
+        return replace(known, percent=run.budget_percent)
+
+    def _forget_budgets(self, at: datetime) -> None:
+        """Those in whose ten minutes nothing was tried; the longest untouched stand first."""
+        gone = list(takewhile(lambda budget: budgets.is_over(budget, at), self.holds.budgets.values()))
+        for budget in gone:
+            del self.holds.budgets[budget.subject]
+            self._budget_changed(budget.subject)
+
+    def _budget_changed(self, subject: str) -> None:
+        self._touch_row(BUDGET, subject)
+        tenant, _, schedule = subject.partition("/")
+        self.waiting.budget_changed(tenant, schedule)
+        for leaf in self.waiting.of_schedule(tenant, schedule):
+            self.held.changed(leaf)
+
+    def _usage_changed(self, run: OpenRun) -> None:
+        """A tenant and a key have more or fewer runs at work."""
+        if self.limits.is_limited(run.tenant):
+            self.waiting.tenant_changed(run.tenant)
+            for leaf in self.waiting.of_tenant(run.tenant):
+                self.held.changed(leaf)
+        self._key_changed(run)
+
+    def _key_changed(self, run: OpenRun) -> None:
+        if run.concurrency:
+            self.waiting.key_changed(run.tenant, run.concurrency)
+            for leaf in self.waiting.of_key(run.tenant, run.concurrency):
+                self.held.changed(leaf)
 
     def _write_worker(self, incarnation: str, rows: Rows) -> None:
         worker = self.workforce.get(incarnation)
@@ -149,9 +295,6 @@ class Shard:
             rows.delete(row)
         else:
             rows.put(row, codec.dump(worker.record))
-
-    def _is_able(self, task: str) -> bool:
-        return self.workforce.pools.is_able(task)
 
     def _task_is_able(self, task: str) -> None:
         self.waiting.task_is_able(task)
@@ -176,10 +319,37 @@ def load_shard(queue: str, number: int, rows: Rows, retention: timedelta) -> Sha
     shard = Shard(queue, number, rows, retention, head)
     for _, value in rows.scan(_WORKER, _WORKER_END):
         shard.workforce.restore(codec.load(WorkerRecord, codec.parse(value)))
+    _restore_limits(shard, rows)
     runs = [_read_run(row, value, rows) for row, value in list(rows.scan(RUN, RUN_END))]
-    for run in sorted(runs, key=lambda run: (run.not_before, run.number)):
+    runs.sort(key=lambda run: (run.not_before, run.number))
+    for run in runs:
         _restore(shard, run)
+    for run in runs:
+        if run.waits:
+            shard.wait(run)
     return shard
+
+
+def _restore_limits(shard: Shard, rows: Rows) -> None:
+    """What is defined, and what of it is used up; the budgets in the order in which they changed."""
+    limits, holds = shard.limits, shard.holds
+    for name, value in _named(rows, LIMITS):
+        if name:
+            limits.tenants[name] = codec.load(TenantLimits, value)
+        else:
+            limits.queue = codec.load(QueueLimits, value)
+    for name, value in _named(rows, PACE):
+        limits.paces[name] = codec.load(Pace, value)
+    for name, value in _named(rows, SHARE):
+        holds.shares[name] = Share(codec.load(Standing, value))
+    known = [codec.load(Budget, value) for _, value in _named(rows, BUDGET)]
+    for budget in sorted(known, key=lambda budget: budget.minute):
+        holds.budgets[budget.subject] = budget
+
+
+def _named(rows: Rows, prefix: bytes) -> Iterator[tuple[str, Any]]:
+    for row, value in rows.scan(prefix, prefix[:-1] + b"0"):  # "0" follows "/"
+        yield row[len(prefix) :].decode(), codec.parse(value)
 
 
 def _read_run(row: bytes, value: bytes, rows: Rows) -> OpenRun:
@@ -192,10 +362,9 @@ def _read_run(row: bytes, value: bytes, rows: Rows) -> OpenRun:
 
 
 def _restore(shard: Shard, run: OpenRun) -> None:
-    shard.runs[key_of(run)] = run
+    shard.open(run)
     if run.lease:
         shard.leases[run.lease] = run
-    if run.waits:
-        shard.wait(run)
-    else:
+    if run.is_leased:
+        shard.limits.taken(run)
         shard.workforce.lease(run)

@@ -17,7 +17,7 @@ from dispatcher.run import OpenRun
 from dispatcher.shard import Shard
 from dispatcher.workforce import Worker
 from runtime.machine import Moment
-from schemas.facts import AttemptOutcome, ErrorInfo, Fact, Outcome, RunDeferred
+from schemas.facts import AttemptOutcome, ErrorInfo, Fact, Outcome, RunDeferReason, RunDeferred
 from schemas.internal import LeaseNotice, LeasesRenewed, MemoryTrimmed, WorkerLapsed, WorkersForgotten
 
 LEASES_PER_STEP = 64  # of one worker; the rest in the next step, so that a large worker's end stays a bounded step
@@ -27,7 +27,7 @@ TOLD_PER_STEP = 256
 def decide(shard: Shard, moment: Moment) -> Sequence[Fact]:
     """The facts of the first thing that is due."""
     steps: tuple[Callable[[Shard, Moment], Sequence[Fact]], ...] = (
-        _attend, _expire, _forget, _trim, handing.decide, _tell,
+        _attend, _expire, _forget, _trim, handing.decide, _tell, _tell_held,
     )  # fmt: skip
     for step in steps:
         facts = step(shard, moment)
@@ -122,10 +122,23 @@ def _tell(shard: Shard, moment: Moment) -> Sequence[Fact]:
     first = shard.deferrals.due()
     if first is None or first[0] > moment.now:
         return ()
-    return [
-        RunDeferred(
-            tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, reason=reason, since=since,
-            decided_at=moment.now, queue=shard.queue, shard=shard.number,
-        )
-        for run, reason, since in islice(shard.deferrals.to_tell(first[1], moment.now), TOLD_PER_STEP)
-    ]  # fmt: skip
+    told = islice(shard.deferrals.to_tell(first[1], moment.now), TOLD_PER_STEP)
+    return [_deferred(shard, run, reason, since, None, moment) for run, reason, since in told]
+
+
+def _tell_held(shard: Shard, moment: Moment) -> Sequence[Fact]:
+    """Say of runs that a limit holds which one it is."""
+    first = shard.held.due()
+    if first is None or first[0] > moment.now:
+        return ()
+    told = islice(shard.held.to_tell(first[1], moment.now), TOLD_PER_STEP)
+    return [_deferred(shard, run, reason, since, until, moment) for run, reason, since, until in told]
+
+
+def _deferred(
+    shard: Shard, run: OpenRun, reason: RunDeferReason, since: datetime, until: datetime | None, moment: Moment
+) -> RunDeferred:
+    return RunDeferred(
+        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, reason=reason, since=since,
+        decided_at=moment.now, until=until, queue=shard.queue, shard=shard.number,
+    )  # fmt: skip

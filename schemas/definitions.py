@@ -459,9 +459,7 @@ def given(value: Any) -> bool:
 
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
 _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
-    (Retry, "budget", given, "leave it out"),
     (Job, "target", lambda value: value.type == "http", "use {type: task, name: …} or {type: command, name: …}"),
-    (Job, "concurrency", given, "leave it out"),
     (Job, "log_retention", given, "leave it out"),
     (Trigger, "from_", given, "leave it out"),
     (Exclude, "calendars", given, "write their dates"),

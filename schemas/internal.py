@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -255,6 +256,40 @@ class LeasesRenewed(Fact):
 
 
 @frozen
+class QueueLimits:
+    """What a queue's definition says of its hand-outs."""
+
+    weights: Mapping[str, int] = field(default_factory=dict)
+    rate: str | None = None
+
+
+@frozen
+class TenantLimits:
+    """What a tenant's definition says of one queue; nothing given, nothing limited."""
+
+    running: int | None = None
+    queued: int | None = None
+    rate: str | None = None
+
+
+@frozen
+class LimitsAdopted(Fact):
+    """A shard follows the catalog up to `offset`. `limits` None: the queue's are as before; `tenants`: who changed."""
+
+    TYPE: ClassVar[str] = "tidewheel.limits.adopted.v1"
+    queue: str
+    shard: int
+    offset: int
+    adopted_at: datetime
+    limits: QueueLimits | None = None
+    tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        return f"{self.queue}/{self.shard}"
+
+
+@frozen
 class MemoryTrimmed(Fact):
     """One bounded step of forgetting what ended before `until`: outcomes of runs, hand-outs that no longer count."""
 
@@ -282,5 +317,6 @@ PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
     WorkerEnded,
     WorkersForgotten,
     LeasesRenewed,
+    LimitsAdopted,
     MemoryTrimmed,
 )

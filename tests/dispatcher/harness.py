@@ -129,6 +129,11 @@ class Bench:
         partition = partition_of(self.queue, 0, LAYOUT)
         return Record(topic, partition, 0, b"", value, (), self.now)
 
+    def happened(self, fact: Fact) -> None:
+        """Something was decided that this harness does not decide."""
+        self.core.evolve(self.state, fact)
+        self.facts.append(fact)
+
     # --- the shell -------------------------------------------------------------------------------------------------
 
     def moment(self) -> Moment:

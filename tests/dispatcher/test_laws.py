@@ -10,16 +10,31 @@ from runtime.machine import Wakeup
 from schemas.facts import (
     AttemptFinished,
     AttemptStarted,
+    Concurrency,
     Outcome,
     RunCreated,
     RunFinished,
 )
-from schemas.internal import CommandAnswered, FinishedLease, HandOut, WorkerReport
+from schemas.internal import (
+    CommandAnswered,
+    FinishedLease,
+    HandOut,
+    LimitsAdopted,
+    QueueLimits,
+    TenantLimits,
+    WorkerReport,
+)
 from tests.dispatcher.harness import Bench, WorkerSim, cancel, inquiry, job, of, retry, run, succeeded
 
 RUNS = 6
 WORKERS = ("a", "b")
+TENANTS = ("acme", "umbrella")
 OUTCOMES = ("succeeded", "succeeded", "failed", "cancelled", "interrupted")
+
+LIMITS = (None, QueueLimits(), QueueLimits(weights={"acme": 3}, rate="30/m"))
+TENANT_LIMITS = (
+    TenantLimits(), TenantLimits(running=1), TenantLimits(rate="6/m"), TenantLimits(running=2, queued=1, rate="1/s"),
+)  # fmt: skip
 
 picks = st.lists(st.integers(0, 50), max_size=3)
 actions = st.one_of(
@@ -32,6 +47,7 @@ actions = st.one_of(
     st.tuples(st.just("wild"), st.sampled_from(WORKERS), st.integers(0, 3), picks, picks, picks, st.integers(0, 4)),
     st.tuples(st.just("again"), st.integers(0, 50)),
     st.tuples(st.just("forge"), st.sampled_from(WORKERS), st.integers(0, 50)),
+    st.tuples(st.just("limit"), st.sampled_from(LIMITS), st.sampled_from(TENANTS), st.sampled_from(TENANT_LIMITS)),
     st.tuples(st.just("reborn"), st.sampled_from(WORKERS), st.booleans()),
     st.tuples(
         st.just("save"),
@@ -54,6 +70,8 @@ class World:
         self.live: dict[str, HandOut] = {}
         self.over: dict[str, RunFinished] = {}
         self.last_offset = -1
+        self.catalog_offset = -1
+        self.limits: dict[str, TenantLimits] = {}
 
     def do(self, action) -> None:
         getattr(self, action[0])(*action[1:])
@@ -71,10 +89,22 @@ class World:
     def created(self, number: int) -> RunCreated:
         policy = retry(max_attempts=1 + number % 3, never_on=("Never",))
         priority = ("critical", "normal", "bulk")[number % 3]
-        return run(number, job=job(retry=policy, timeout=job().lease * 4, priority=priority))
+        limit = Concurrency(key="db", limit=1 + number % 2) if number % 2 else None
+        given = job(retry=policy, timeout=job().lease * 4, priority=priority, concurrency=limit)
+        return run(number, tenant=TENANTS[number % 3 == 1], job=given)
 
     def cancel(self, number: int) -> None:
-        self.bench.give(cancel(f"nightly.{number}"))
+        self.bench.give(replace(cancel(f"nightly.{number}"), tenant=TENANTS[number % 3 == 1]))
+
+    def limit(self, queue: QueueLimits | None, tenant: str, limits: TenantLimits) -> None:
+        self.catalog_offset += 1
+        self.limits[tenant] = limits
+        fact = LimitsAdopted(
+            queue=self.bench.queue, shard=0, offset=self.catalog_offset, adopted_at=self.bench.now, limits=queue,
+            tenants={tenant: limits},
+        )  # fmt: skip
+        self.bench.happened(fact)
+        self.bench.wake()
 
     def later(self, seconds: float) -> None:
         self.bench.later(seconds)
@@ -150,6 +180,7 @@ class World:
             assert fact.offset > self.last_offset, "an offset went back"
             self.last_offset = fact.offset
             self.live[run_id] = fact
+            self.judge_limits(fact)
         if isinstance(fact, AttemptFinished):
             assert fact.handout == self.live.pop(run_id).offset
         if isinstance(fact, AttemptStarted):
@@ -161,6 +192,15 @@ class World:
             assert fact.result != "forged"
         if isinstance(fact, HandOut | AttemptStarted):
             assert run_id not in self.over, "a terminal run came back (I7)"
+
+    def judge_limits(self, fact: HandOut) -> None:
+        """By what is live, counted anew: no quota and no key has more than it may."""
+        mine = [item.run for item in self.live.values() if item.run.tenant == fact.run.tenant]
+        running = self.limits.get(fact.run.tenant, TenantLimits()).running
+        assert running is None or len(mine) <= running, "a quota is exceeded"
+        if fact.run.job.concurrency is not None:
+            limits = [item.job.concurrency for item in mine if item.job.concurrency is not None]
+            assert len(limits) <= min(item.limit for item in limits), "a concurrency key is exceeded"
 
     def judge_all(self) -> None:
         facts = self.bench.facts

@@ -1,0 +1,113 @@
+"""What waits because of a limit, and who has not been told yet.
+
+A run is told once in each of its waits, by the first limit that holds it when it has waited for a short settling: full
+keys and quotas come and go with every run that ends, and nobody wants to hear of each. Where somebody has to come
+first who can take it at all, that is what it is told (`deferrals`). A run that waits behind a rate, and for nothing
+else that is known, is told of the rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from dispatcher.deferrals import SETTLING, Deferrals
+from dispatcher.holds import Holds
+from dispatcher.ordered import SortedQueue
+from dispatcher.run import OpenRun
+from dispatcher.timers import Timers
+from dispatcher.waiting import Entry, Leaf, LeafKey, Waiting, entry_of, leaf_key
+from schemas.facts import RunDeferReason
+
+LIMITS = frozenset({RunDeferReason.CONCURRENCY, RunDeferReason.QUOTA, RunDeferReason.RATE, RunDeferReason.RETRY_BUDGET})
+
+Telling = tuple[OpenRun, RunDeferReason, datetime, datetime | None]  # run, reason, since, until
+
+
+class Held:
+    """The leaves that limits hold. What `due` answers follows from the leaves, the limits and the workforce alone."""
+
+    def __init__(self, waiting: Waiting, holds: Holds, deferrals: Deferrals) -> None:
+        self._waiting, self._holds, self._deferrals = waiting, holds, deferrals
+        self._untold: dict[LeafKey, SortedQueue[Entry]] = {}  # of leaves that were held at some time
+        self._timers: Timers[LeafKey] = Timers(self._tell_at)
+
+    def due(self) -> tuple[datetime, LeafKey] | None:
+        """The leaf of which first a run must be told, and when."""
+        return self._timers.first()
+
+    def to_tell(self, key: LeafKey, now: datetime) -> Iterator[Telling]:
+        """The runs of a leaf that must be told by now."""
+        reason = self._reason(key)
+        assert reason is not None, f"nothing holds {key}"
+        until = self._budget_opens_at(key) if reason is RunDeferReason.RETRY_BUDGET else None
+        for entry in self._untold[key]:
+            if entry[0] + SETTLING > now or (until is not None and entry[0] + SETTLING >= until):
+                return
+            yield entry[2], reason, max(entry[0], entry[2].queued_at), until
+
+    def added(self, run: OpenRun) -> None:
+        """A run waits from now on."""
+        key = leaf_key(run)
+        untold = self._untold.get(key)
+        if untold is not None and run.deferred not in LIMITS:
+            untold.add(entry_of(run))
+        self.changed(self._waiting.leaves[key])
+
+    def removed(self, run: OpenRun) -> None:
+        """A run waits no longer."""
+        key = leaf_key(run)
+        untold = self._untold.get(key)
+        if untold is not None:
+            untold.discard(entry_of(run))
+            if key not in self._waiting.leaves:
+                del self._untold[key]
+
+    def told(self, run: OpenRun) -> None:
+        """A run was told why it waits."""
+        untold = self._untold.get(leaf_key(run))
+        if untold is not None:
+            untold.discard(entry_of(run))
+            if run.deferred not in LIMITS:
+                untold.add(entry_of(run))
+
+    def changed(self, leaf: Leaf) -> None:
+        """What holds a leaf may be another thing than before."""
+        key = leaf.key
+        if self._reason(key) is None:
+            return
+        if key not in self._untold:
+            self._untold[key] = SortedQueue([entry for entry in leaf.queue if entry[2].deferred not in LIMITS])
+        tell_at = self._tell_at(key)
+        if tell_at is not None:
+            self._timers.not_before(key, tell_at)
+
+    def all_changed(self) -> None:
+        """The workforce is another one, or what is defined."""
+        for leaf in self._waiting.leaves.values():
+            self.changed(leaf)
+
+    def _reason(self, key: LeafKey) -> RunDeferReason | None:
+        holds = self._holds
+        if self._deferrals.is_short(key):
+            return None
+        if holds.is_tenant_full(key.tenant):
+            return RunDeferReason.QUOTA
+        if key.concurrency and holds.is_key_full(key.tenant, key.concurrency):
+            return RunDeferReason.CONCURRENCY
+        if self._budget_opens_at(key) is not None:
+            return RunDeferReason.RETRY_BUDGET
+        return RunDeferReason.RATE if holds.limits.has_rate(key.tenant) else None
+
+    def _budget_opens_at(self, key: LeafKey) -> datetime | None:
+        return self._holds.budget_opens_at(key.tenant, key.retries_of) if key.retries_of else None
+
+    def _tell_at(self, key: LeafKey) -> datetime | None:
+        reason, untold = self._reason(key), self._untold.get(key)
+        if reason is None or not untold:
+            return None
+        tell_at = untold.first()[0] + SETTLING
+        if reason is RunDeferReason.RETRY_BUDGET:
+            opens_at = self._budget_opens_at(key)
+            return tell_at if opens_at is not None and tell_at < opens_at else None
+        return tell_at

@@ -1,0 +1,169 @@
+"""What is allowed and how much of it is used: quotas of tenants, rates, and concurrency keys.
+
+What is allowed stands in the catalog, for keys in the runs themselves, and comes here by facts. What is used follows
+from the runs that are open. A run that was taken back from its worker counts no longer, though the worker may not know
+yet: the next holder has the newer lease.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from functools import lru_cache
+
+from dispatcher import pacing
+from dispatcher.run import OpenRun
+from schemas import rates
+from schemas.frozen import frozen
+from schemas.internal import QueueLimits, TenantLimits
+
+KeyName = tuple[str, str]  # tenant, concurrency key
+
+
+@frozen
+class Pace:
+    """How far a rate is used up. `tenant` empty: the queue's own."""
+
+    tenant: str
+    reserved_until: datetime
+
+
+class KeyUse:
+    """The runs of a concurrency key. The smallest limit that an open run gives counts."""
+
+    __slots__ = ("limits", "running")
+
+    def __init__(self) -> None:
+        self.limits: Counter[int] = Counter()
+        self.running = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether none may be handed out."""
+        return self.running >= min(self.limits)
+
+
+class Limits:
+    """Of one shard."""
+
+    def __init__(self) -> None:
+        self.queue = QueueLimits()
+        self.tenants: dict[str, TenantLimits] = {}
+        self.paces: dict[str, Pace] = {}
+        self.running: Counter[str] = Counter()
+        self.waiting: Counter[str] = Counter()
+        self.keys: dict[KeyName, KeyUse] = {}
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    def weight(self, tenant: str) -> int:
+        """A tenant's weight among the others."""
+        return self.queue.weights.get(tenant, 1)
+
+    def is_full(self, tenant: str) -> bool:
+        """Whether a tenant has as many runs at work as it may."""
+        limits = self.tenants.get(tenant)
+        return limits is not None and limits.running is not None and self.running[tenant] >= limits.running
+
+    def is_key_full(self, key: KeyName) -> bool:
+        """Whether as many runs of the key are at work as may be."""
+        return self.keys[key].is_full
+
+    def is_limited(self, tenant: str) -> bool:
+        """Whether what a tenant may be handed depends on what it was handed just now."""
+        limits = self.tenants.get(tenant)
+        return limits is not None and (limits.running is not None or limits.rate is not None)
+
+    def has_rate(self, tenant: str) -> bool:
+        """Whether hand-outs of a tenant are paced."""
+        limits = self.tenants.get(tenant)
+        return self.queue.rate is not None or (limits is not None and limits.rate is not None)
+
+    def tenant_opens_at(self, tenant: str) -> datetime | None:
+        """From when a tenant's rate allows a hand-out; None: always."""
+        limits = self.tenants.get(tenant)
+        return None if limits is None else self._opens_at(limits.rate, tenant)
+
+    def queue_opens_at(self) -> datetime | None:
+        """From when the queue's own rate allows one."""
+        return self._opens_at(self.queue.rate, "")
+
+    def _opens_at(self, rate: str | None, tenant: str) -> datetime | None:
+        pace = self.paces.get(tenant)
+        return None if rate is None or pace is None else pacing.opens_at(_rate(rate), pace.reserved_until)
+
+    # --- changes --------------------------------------------------------------------------------------------------
+
+    def define_queue(self, limits: QueueLimits) -> None:
+        """What the queue's definition says from now on."""
+        self.queue = limits
+        if limits.rate is None:
+            self.paces.pop("", None)
+
+    def define_tenant(self, tenant: str, limits: TenantLimits) -> None:
+        """What a tenant's definition says of the queue from now on."""
+        self.tenants.pop(tenant, None)
+        if limits != TenantLimits():
+            self.tenants[tenant] = limits
+        if limits.rate is None:
+            self.paces.pop(tenant, None)
+
+    def opened(self, run: OpenRun) -> None:
+        """A run is there."""
+        if run.concurrency:
+            self.keys.setdefault(key_name(run), KeyUse()).limits[run.concurrency_limit] += 1
+
+    def closed(self, run: OpenRun) -> None:
+        """A run is over; it was given back before."""
+        if run.concurrency:
+            use = self.keys[key_name(run)]
+            use.limits -= Counter((run.concurrency_limit,))
+            if not use.limits:
+                del self.keys[key_name(run)]
+
+    def taken(self, run: OpenRun) -> None:
+        """A run is with a worker."""
+        self.running[run.tenant] += 1
+        if run.concurrency:
+            self.keys[key_name(run)].running += 1
+
+    def given_back(self, run: OpenRun) -> None:
+        """A run is with a worker no longer."""
+        _less(self.running, run.tenant)
+        if run.concurrency:
+            self.keys[key_name(run)].running -= 1
+
+    def began_to_wait(self, run: OpenRun) -> None:
+        """A run waits."""
+        self.waiting[run.tenant] += 1
+
+    def stopped_waiting(self, run: OpenRun) -> None:
+        """A run waits no longer."""
+        _less(self.waiting, run.tenant)
+
+    def pace(self, tenant: str, at: datetime) -> list[str]:
+        """A run of the tenant is handed out: whose rate is used further now, "" for the queue's."""
+        limits = self.tenants.get(tenant)
+        asked = {"": self.queue.rate, tenant: None if limits is None else limits.rate}
+        paced = [(name, rate) for name, rate in asked.items() if rate is not None]
+        for name, rate in paced:
+            known = self.paces.get(name)
+            until = pacing.after(_rate(rate), None if known is None else known.reserved_until, at)
+            self.paces[name] = Pace(tenant=name, reserved_until=until)
+        return [name for name, _ in paced]
+
+
+def key_name(run: OpenRun) -> KeyName:
+    """What the runs of a concurrency key go by: keys belong to a tenant."""
+    return run.tenant, run.concurrency
+
+
+@lru_cache(maxsize=1024)  # as many as there are different ones in a deployment
+def _rate(text: str) -> rates.Rate:
+    return rates.parse(text)
+
+
+def _less(counter: Counter[str], name: str) -> None:
+    counter[name] -= 1
+    if not counter[name]:
+        del counter[name]
