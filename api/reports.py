@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from schemas import codec, definitions, refusals
+from schemas import codec, models, refusals
 from schemas.facts import ErrorInfo
 from schemas.faults import Fault, Refused
 from schemas.internal import FinishedLease
@@ -28,7 +28,7 @@ Outcome = Literal["succeeded", "failed", "cancelled", "interrupted"]
 Wait = Annotated[float, Field(strict=True, ge=0, le=WAIT_SECONDS_MAX, description="seconds to wait for leases")]
 Slots = Annotated[int, Field(strict=True, ge=0, le=10_000, description="free slots at this moment")]
 RetryAfter = Annotated[
-    definitions.Duration | None, Field(description="of a failed attempt: it is not tried again before, PT30S or 30s")
+    models.Duration | None, Field(description="of a failed attempt: it is not tried again before, PT30S or 30s")
 ]
 Tasks = Annotated[tuple[Text, ...], Field(max_length=1_000)]
 Leases = Annotated[tuple[Lease, ...], Field(max_length=LEASES_MAX)]

@@ -54,26 +54,35 @@ def schedule(
         model, unknown = definitions.read_schedule(data, strict=strict, pointer=pointer)
     except Refused as refusal:
         raise Refused(*_with_others(refusal.faults, data, hash_key, now, pointer)) from None
-    assert model.trigger is not None, "read_schedule refuses a schedule without a trigger"
     asked_at = EARLIEST if accepted else now
+    given = model.trigger
     faults = [
-        *_trigger(model.trigger, model.grace, hash_key, asked_at, f"{pointer}/trigger"),
+        *(() if given is None else _trigger(given, model.grace, hash_key, asked_at, f"{pointer}/trigger")),
+        *_itself(model.after or (), hash_key, f"{pointer}/after"),
         *_payload(model.job, f"{pointer}/job/payload"),
     ]
     if faults:
         raise Refused(*faults)
     anchor = seconds(now) if anchor is None else anchor
     compiled = plan.of_schedule(model, hash_key, anchor=anchor)
-    if compiled.trigger.next_after(seconds(EARLIEST)) is None:
-        raise Refused(_empty(model.trigger, f"{pointer}/trigger"))
     document = definitions.normal_form(model)
-    if model.trigger.every is not None and model.trigger.anchor is None:
-        document["trigger"]["anchor"] = text(from_seconds(anchor))
-    if model.trigger.rrule is not None:
-        document["trigger"]["anchor"] = text(from_seconds(plan.dtstart(model.trigger, anchor)))
-    nothing_left = (*_over(model.trigger, compiled, seconds(now)), *_nothing_left(compiled, seconds(now)))
+    nothing_left: tuple[str, ...] = ()
+    if given is not None:
+        if compiled.trigger.next_after(seconds(EARLIEST)) is None:
+            raise Refused(_empty(given, f"{pointer}/trigger"))
+        document["trigger"] |= _anchored(given, anchor)
+        nothing_left = (*_over(given, compiled, seconds(now)), *_nothing_left(compiled, seconds(now)))
     warnings = bounds.warnings((*unknown, *_warnings(model, now), *nothing_left))
     return Checked(schedule=model, definition=document, plan=compiled, warnings=warnings)
+
+
+def _anchored(trigger: definitions.Trigger, anchor: int) -> dict[str, str]:
+    """What an interval or a rule is counted from, said where it was not."""
+    if trigger.every is not None and trigger.anchor is None:
+        return {"anchor": text(from_seconds(anchor))}
+    if trigger.rrule is not None:
+        return {"anchor": text(from_seconds(plan.dtstart(trigger, anchor)))}
+    return {}
 
 
 def reference(
@@ -117,6 +126,14 @@ def _trigger(
     yield from _window(trigger, pointer)
     for index, text_ in enumerate(() if trigger.exclude is None else trigger.exclude.cron):
         yield from _excluded(trigger, text_, hash_key, f"{pointer}/exclude/cron/{index}")
+
+
+def _itself(after: tuple[definitions.After, ...], hash_key: str, pointer: str) -> Iterator[Fault]:
+    """A schedule that follows itself would never end, or never begin."""
+    for index, each in enumerate(after):
+        if hash_key.endswith(f"/{each.schedule}"):
+            where = f"{pointer}/{index}/schedule"
+            yield Fault(pointer=where, code="cycle", message="is this schedule itself", remedy="name another one")
 
 
 def _window(trigger: definitions.Trigger, pointer: str) -> Iterator[Fault]:

@@ -29,6 +29,8 @@ from scheduler import (
 from scheduler.context import Context
 from scheduler.forwarding import Misplaced
 from scheduler.instants import from_millis, millis
+from scheduler.links import exchange
+from scheduler.links.exchange import LinkRead
 from scheduler.occurrences import rules
 from scheduler.partition import CatalogRead
 from scheduler.reading import OutcomeRead
@@ -155,6 +157,8 @@ class SchedulerCore:
                 return due.decide(state_, context)
             if isinstance(input_, OutcomeRead):
                 return due.outcome_read(state_, input_.finished, millis(input_.appended_at))
+            if isinstance(input_, LinkRead):
+                return exchange.decide(state_, input_, context)
         match state_, input_:
             case ScheduleState() | ReferenceState(), Command():
                 return commands.decide(state_, input_, context)

@@ -26,9 +26,12 @@ from scheduler import (
 )
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds
+from scheduler.links import edges, listeners, triggers
+from scheduler.links.state import NO_LINKS
 from scheduler.plan import Plan
 from scheduler.state import ScheduleState
 from scheduler.timeline import Due
+from schemas import identity
 from schemas.facts import Cause, Fact, Outcome, RecoveryStarted, RunFinished, SkipReason
 from schemas.scheduling import Failures, HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled
 
@@ -40,6 +43,8 @@ def decide(state: ScheduleState, context: Context) -> Facts:
     """The facts of one step; none when nothing is due."""
     if waiting.may_go(state):
         return waiting.release(state, context)
+    if triggers.may_go(state):
+        return triggers.release(state, context)
     horizon_ms = context.horizon_ms
     instant_ms, step = _earliest(state, horizon_ms)
     if state.cancelling is not None and state.cancelling.at_ms < min(instant_ms, horizon_ms + 1):
@@ -50,12 +55,14 @@ def decide(state: ScheduleState, context: Context) -> Facts:
         return sweeps.inquire(state, context)
     if state.backfills and (facts := backfills.decide(state, context)):
         return facts
+    if state.links.ask_ms is not None and state.links.ask_ms <= horizon_ms:
+        return edges.inquire(state, context)
     return _forget(state, context)
 
 
 def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
     """The instant of the next step."""
-    if waiting.may_go(state):
+    if waiting.may_go(state) or triggers.may_go(state):
         return 0
     first = timeline.next_event_ms(state)
     if state.cancelling is not None:
@@ -66,6 +73,8 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
         first = _sooner(_sooner(first, state.waiting.until_ms), waiting.dropped_at_ms(state))
     if len(state.phases) > 1:
         first = _sooner(first, failing.turn_ms(state))
+    if state.links is not NO_LINKS:
+        first = _sooner(first, triggers.next_ms(state))
     if state.inquiry.at_ms is not None:
         first = _sooner(first, state.inquiry.at_ms)
     if state.memory.count:
@@ -94,10 +103,11 @@ def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: in
     if finished.cause is Cause.BACKFILL:
         run = sweeps.run_row(state, run_id)
         assert run is not None, "it is open"
-        return (backfills.settled(state, run, finished, appended_at_ms),)
+        told = listeners.reports(state, run_id, finished.outcome, appended_at_ms)
+        return (*told, backfills.settled(state, run, finished, appended_at_ms))
     if finished.cause is Cause.MANUAL or _frees_nothing(state, appended_at_ms):
         nominal = None if finished.nominal_time is None else seconds(finished.nominal_time)
-        return (_settled(state, run_id, finished.outcome, appended_at_ms, nominal),)
+        return _settled(state, run_id, finished.outcome, appended_at_ms, nominal)
     return (
         OutcomeHeld(
             tenant=state.tenant,
@@ -146,7 +156,7 @@ def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
     turn_ms = failing.turn_ms(state)
     if turn_ms is not None and turn_ms < instant_ms:
         instant_ms, step = turn_ms, _turn
-    return instant_ms, step
+    return triggers.sooner(state, instant_ms, step)
 
 
 def _settle(state: ScheduleState, context: Context) -> Facts:
@@ -155,7 +165,7 @@ def _settle(state: ScheduleState, context: Context) -> Facts:
     paused = failing.pause(state, context, held, failures)
     if paused is not None:
         return (paused,)  # in force before the outcome is settled, which comes next
-    return (_settled(state, held.run_id, held.outcome, held.at_ms, held.nominal, failures),)
+    return _settled(state, held.run_id, held.outcome, held.at_ms, held.nominal, failures)
 
 
 def _turn(state: ScheduleState, _context: Context) -> Facts:
@@ -168,17 +178,19 @@ def _turn(state: ScheduleState, _context: Context) -> Facts:
 def _settled(
     state: ScheduleState, run_id: str, outcome: Outcome, at_ms: int, nominal: int | None,
     failures: Failures | None = None,
-) -> RunSettled:  # fmt: skip
-    return RunSettled(
+) -> Facts:  # fmt: skip
+    """The run is not active any more, and whoever follows the schedule is told."""
+    settled = RunSettled(
         tenant=state.tenant,
         schedule=state.name,
         run_id=run_id,
         outcome=outcome,
         appended_at=from_millis(at_ms),
-        counted=nominal is not None,
+        counted=nominal is not None or identity.is_dependency(run_id),
         nominal_time=None if nominal is None else from_seconds(nominal),
         failures=failures,
     )
+    return (*listeners.reports(state, run_id, outcome, at_ms), settled)
 
 
 def _dropped(state: ScheduleState, context: Context) -> Facts:
@@ -264,7 +276,7 @@ def _last_of(fact: Fact, due: Due) -> int:
 
 def _closed(state: ScheduleState, decided: int) -> Facts:
     """Phases that are over once this occurrence is decided: the mark moves to where the next one begins."""
-    if failing.may_change(state):
+    if failing.may_change(state) or triggers.matter(state):
         return ()  # they end in the order of their instants, with the outcomes: see `_turn`
     following = timeline.first_after(state, decided)
     begun = [p.from_ for p in state.phases if p.from_ > decided and (following is None or p.from_ < following.nominal)]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from scheduler import backfills, delays, failing, fills, keys, ledger, memory, plan, sweeps, timeline, versions
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
+from scheduler.links import edges, listeners, triggers
+from scheduler.links.state import Links
 from scheduler.plan import Version
 from scheduler.state import (
     NO_SWEEP,
@@ -45,6 +47,18 @@ from schemas.facts import (
     ScheduleResumed,
 )
 from schemas.internal import RunInquired
+from schemas.linking import (
+    EdgeAnnounced,
+    EdgeInquired,
+    EdgeLinked,
+    EdgeListed,
+    EdgeUnlisted,
+    EdgeWithdrawn,
+    TriggerDeferred,
+    TriggerNoted,
+    TriggerTaken,
+    UpstreamFinished,
+)
 from schemas.scheduling import (
     BackfillStepped,
     CatalogAwaited,
@@ -186,6 +200,9 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     inquiry = _inquiry_for(state.inquiry, millis(fact.created_at) + sweeps.FIRST_MS)
     if fact.cause is Cause.BACKFILL:
         return _backfilled(state, fact, inquiry)
+    if fact.cause is Cause.DEPENDENCY:
+        blocker = state.blocker if state.active else fact.run_id
+        return changed(state, open_runs=state.open_runs + 1, inquiry=inquiry, active=state.active + 1, blocker=blocker)
     if fact.nominal_time is None or fact.cause is Cause.MANUAL:
         return changed(state, open_runs=state.open_runs + 1, inquiry=inquiry)
     new = draft(state)
@@ -296,10 +313,11 @@ def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
         new.held = tuple(held for held in state.held if held.run_id != fact.run_id)
     if fact.backfill:
         backfills.evolve_settled(new, fact)
-    elif fact.counted and fact.nominal_time is not None:
+    elif fact.counted:
         new.active -= 1
         if state.blocker == fact.run_id:
             new.blocker = ""
+    if fact.counted and fact.nominal_time is not None and not fact.backfill:
         new.segments = ledger.resolve(
             state.segments, state.rows, seconds(fact.nominal_time), outcome=fact.outcome.value
         )
@@ -366,6 +384,21 @@ def _unchanged(state: ScheduleState, _fact: RunInquired | RunCancelRequested) ->
     return state
 
 
+def _linked(links_after: Callable[[ScheduleState, Any], Links]) -> Callable[[ScheduleState, Any], ScheduleState]:
+    """What a fact of a dependency makes of a schedule: nothing of it is due by the clock."""
+
+    def evolved(state: ScheduleState, fact: Fact) -> ScheduleState:
+        return updated(state, links=links_after(state, fact))
+
+    return evolved
+
+
+def _trigger_taken(state: ScheduleState, fact: TriggerTaken) -> ScheduleState:
+    new = draft(state)
+    new.links = triggers.taken(state, fact)
+    return _decided(new, state.decided_until)
+
+
 EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] = {
     ScheduleAccepted: _accepted,
     SchedulePaused: _paused,
@@ -390,4 +423,14 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     CatalogAwaited: _awaited,
     CommandTaken: _taken,
     HistoryForgotten: _forgotten,
+    EdgeAnnounced: _linked(edges.announced),
+    EdgeWithdrawn: _linked(edges.withdrawn),
+    EdgeInquired: _linked(edges.inquired),
+    EdgeLinked: _linked(edges.linked),
+    EdgeListed: _linked(listeners.listed),
+    EdgeUnlisted: _linked(listeners.unlisted),
+    UpstreamFinished: _linked(listeners.reported),
+    TriggerNoted: _linked(triggers.noted),
+    TriggerDeferred: _linked(triggers.deferred),
+    TriggerTaken: _trigger_taken,
 }

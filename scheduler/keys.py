@@ -12,12 +12,16 @@ ENDED = b"e/"  # + version                     when a version ended whose record
 FILLS = b"f/"  # + bucket number              what backfills made of the occurrences of a few minutes
 JOB = b"j/"  # + tenant/name (PARTITION)       an adopted job
 ADOPTED = b"p/"  # + role-partition (PARTITION) the last transaction of that owner whose catalog record is adopted
+EDGE = b"f/"  # + upstream                     a schedule that this one follows
 LEDGER = b"l/"  # + first nominal              older segments of the ledger
+LISTENER = b"y/"  # + downstream               a schedule that follows this one
+NOTED = b"n/"  # + number                      what an upstream's run leads to, not decided yet
 RUN = b"r/"  # + run id                        a run without an outcome, whole
 VERSION = b"v/"  # + version                   a definition that still decides occurrences
 SKIP = b"k/"  # + nominal                      an occurrence that is to have no run
 REFERENCE = b"x/"  # + kind/tenant/name (PARTITION) an adopted calendar, queue or tenant
 TZ_RULES = b"t"  # (PARTITION)                  what the adopted tz database says of each zone
+TRIGGER = b"t/"  # + number                    the same, waiting for a run to end
 WAITING = b"w/"  # + nominal                   an occurrence that waits behind the first one
 
 # What a key begins with, by what it is of.

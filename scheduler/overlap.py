@@ -72,15 +72,17 @@ def blocked(state: ScheduleState, context: Context, due: Due, plan: Plan, cause:
     room = _room(plan, due.nominal, cause)
     if state.waiting_count >= room.places or _is_hopeless(state, context, room):
         return (overlapped(state, context, due.nominal, due.phase.version),)
-    asked = _asked(state, context, due, plan) if plan.overlap in REPLACING and not state.waiting_count else ()
-    return (*asked, _deferred(state, context, due, room, cause))
+    note = f"overlap {plan.overlap}: makes room for {text(from_seconds(due.nominal))}"
+    asked_ = () if state.waiting_count or state.links.waiting.count else asked(state, context, plan, note)
+    return (*asked_, _deferred(state, context, due, room, cause))
 
 
-def _asked(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tuple[Fact, ...]:
-    """The oldest runs are to make room; those whose outcome is known have made it."""
+def asked(state: ScheduleState, context: Context, plan: Plan, note: str) -> tuple[Fact, ...]:
+    """The oldest runs are to make room; those whose outcome is known have made it. Nobody is, where none is to go."""
+    if plan.overlap not in REPLACING:
+        return ()
     needed = min(state.active - plan.overlap_limit + 1, ASKED_MAX)
     over = {held.run_id for held in state.held}
-    note = f"overlap {plan.overlap}: makes room for {text(from_seconds(due.nominal))}"
     oldest = islice(_counted(state), needed)
     return tuple(
         RunCancelRequested(

@@ -24,6 +24,7 @@ Named = occurrences.CronTrigger | occurrences.UnionTrigger | occurrences.EveryTr
 
 DAY_SECONDS = 86_400
 BUDGET_PERCENT = 20  # where a definition does not say
+NEVER = occurrences.AtTrigger(())  # of a schedule whose runs only follow others
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -57,6 +58,7 @@ class Plan:
     """What a version of a schedule does.
 
     `drops`: its policies may leave out local readings. `exclusive`: active runs can stand in an occurrence's way.
+    `follows`: runs of other schedules lead to runs of this one. Without a trigger nothing is ever due.
     """
 
     trigger: occurrences.Trigger
@@ -79,11 +81,13 @@ class Plan:
     key: str = ""
     buffer: int = 1
     failures_max: int | None = None
+    after: tuple[definitions.After, ...] = ()
+    follows: bool = False
 
     @property
     def heeds_outcomes(self) -> bool:
         """Whether how a run ends decides about others, even where none is in another's way."""
-        return self.failures_max is not None
+        return self.failures_max is not None or self.follows
 
     def due_ms(self, nominal: int) -> int:
         """When an occurrence is due: at its nominal instant, or by its jitter later, but before the next one."""
@@ -132,13 +136,34 @@ def of_version(row: bytes, hash_key: str) -> Plan:
 
 def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | None = None) -> Plan:
     """The plan of a definition; `CronError` or `ZoneError` when its trigger cannot be meant."""
-    assert schedule.trigger is not None, "a schedule without a trigger is refused at the door"
+    if schedule.trigger is None:
+        return _without_trigger(schedule, hash_key)
     trigger = trigger_of(schedule.trigger, hash_key, anchor=anchor)
-    inline = schedule.job if isinstance(schedule.job, definitions.Job) else None
-    return Plan(
+    return _plan(
+        schedule,
+        hash_key,
         trigger=trigger,
         zone=occurrences.zone(schedule.trigger.timezone),
         rule=_rule(schedule.trigger, trigger),
+        drops=_drops(trigger),
+        exclusions=exclusions_of(schedule.trigger, hash_key),
+        max_runs=schedule.trigger.max_runs,
+        jitter_ms=(schedule.trigger.jitter or timedelta()) // MILLISECOND,
+    )
+
+
+def _without_trigger(schedule: definitions.Schedule, hash_key: str) -> Plan:
+    """Nothing is due by itself: runs follow those of other schedules."""
+    names = ", ".join(each.schedule for each in schedule.after or ())
+    rule = f"after {names}"[:RULE_CHARACTERS_MAX]
+    return _plan(schedule, hash_key, trigger=NEVER, zone=occurrences.zone("UTC"), rule=rule, drops=False)
+
+
+def _plan(schedule: definitions.Schedule, hash_key: str, **of_trigger: Any) -> Plan:
+    inline = schedule.job if isinstance(schedule.job, definitions.Job) else None
+    after = schedule.after or ()
+    return Plan(
+        **of_trigger,
         grace_ms=max(GRACE_MIN_MS, schedule.grace // MILLISECOND),
         catch_up=schedule.catch_up.policy,
         window_ms=schedule.catch_up.window // MILLISECOND,
@@ -148,14 +173,12 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         labels=schedule.labels,
         job_name=schedule.job if isinstance(schedule.job, str) else None,
         recipe=None if inline is None else recipe(inline),
-        drops=_drops(trigger),
         exclusive=schedule.overlap.policy != "allow_all",
-        exclusions=exclusions_of(schedule.trigger, hash_key),
-        max_runs=schedule.trigger.max_runs,
-        jitter_ms=(schedule.trigger.jitter or timedelta()) // MILLISECOND,
         key=hash_key,
         buffer=(schedule.overlap.buffer or 1) if schedule.overlap.policy == "buffer_all" else 1,
         failures_max=schedule.pause_on_failure,
+        after=after,
+        follows=any(each.mode == "run" for each in after),
     )
 
 

@@ -11,6 +11,8 @@ from runtime.machine import PARTITION, Moment
 from runtime.record import REPLY_HEADER, SEQUENCE_HEADER, Record
 from scheduler import bounds, commands, forwarding, keys
 from scheduler.forwarding import Misplaced
+from scheduler.links import exchange
+from scheduler.links.exchange import LinkRead
 from scheduler.partition import CatalogRead
 from schemas import codec, identity, topics
 from schemas.codec import Envelope
@@ -36,7 +38,7 @@ class OutcomeRead:
     appended_at: datetime
 
 
-Input = Command | Misplaced | OutcomeRead | CatalogRead
+Input = Command | Misplaced | OutcomeRead | CatalogRead | LinkRead
 
 
 def read(record: Record, partition: int, layout: topics.Layout) -> tuple[bytes, Input] | None:
@@ -45,6 +47,8 @@ def read(record: Record, partition: int, layout: topics.Layout) -> tuple[bytes, 
         return _catalog(record)
     if record.topic == topics.RUN_OUTCOMES:
         return _outcome(record)
+    if record.topic == topics.LINKS:
+        return exchange.read(_fact(record), record.appended_at)
     envelope = codec.read_envelope(record.value, record.headers)
     asked = command(record, envelope)
     right = identity.partition_of(f"{asked.tenant}/{asked.name}", layout.schedule)

@@ -10,6 +10,7 @@ from typing import Any
 from runtime.machine import Output
 from scheduler import failing, forwarding, versions
 from scheduler.instants import from_seconds, millis, text
+from scheduler.links import exchange
 from scheduler.plan import Version
 from scheduler.state import Phase, ScheduleState, State
 from schemas import codec, identity, topics
@@ -36,6 +37,15 @@ from schemas.facts import (
     TzAdopted,
 )
 from schemas.internal import CommandAnswered, RunInquired, ScheduleCurrent, ScheduleVersion
+from schemas.linking import (
+    EdgeAnnounced,
+    EdgeInquired,
+    EdgeLinked,
+    EdgeListed,
+    EdgeWithdrawn,
+    TriggerDeferred,
+    UpstreamFinished,
+)
 from schemas.scheduling import CommandForwarded, HistoryForgotten
 
 Outputs = tuple[Output, ...]
@@ -127,6 +137,14 @@ class Routes:
         """To the node that waits for it."""
         return (Output(topic=topics.REPLIES, key=fact.command_id, fact=fact, partition=fact.reply_to),)
 
+    def word(self, _state: State, fact: exchange.Word) -> Outputs:
+        """To the owner of the other end of an edge."""
+        return (Output(topic=topics.LINKS, key=f"{fact.tenant}/{exchange.receiver(fact)}", fact=fact),)
+
+    def edge(self, state: State, fact: EdgeAnnounced | EdgeWithdrawn) -> Outputs:
+        """To the owner of the upstream, and into the story of the one that follows."""
+        return (*self.word(state, fact), _event(fact))
+
     def _to_shard(self, fact: Fact, run: RunCreated | RunCancelRequested, queue: str, shard: int) -> Output:
         partition = (_queue_hash(queue) + shard) % self._layout.shard
         return Output(topic=topics.RUNS, key=run.run_id, fact=fact, partition=partition)
@@ -170,7 +188,8 @@ def _ended(state: ScheduleState, fact: ScheduleAccepted | ScheduleDeleted) -> Ou
 def _is_last(state: ScheduleState, fact: RunCreated) -> bool:
     """Whether a run uses up what `max_runs` allows the version that was accepted last."""
     decided_by, newest = state.plans.get(fact.version), state.plans.get(state.version)
-    if fact.cause in {Cause.MANUAL, Cause.BACKFILL} or decided_by is None or decided_by.max_runs is None:
+    without = {Cause.MANUAL, Cause.BACKFILL, Cause.DEPENDENCY}
+    if fact.cause in without or decided_by is None or decided_by.max_runs is None:
         return False
     return newest is not None and newest.max_runs is not None and state.counted_runs + 1 >= newest.max_runs
 
@@ -189,10 +208,11 @@ def _used_up(state: ScheduleState, fact: RunCreated) -> Output:
 
 def _begins_used_up(state: ScheduleState, fact: ScheduleAccepted) -> bool:
     """Whether the runs that are counted already are all that a new version allows."""
-    limit = fact.definition["trigger"].get("max_runs")
+    limit: int | None = (fact.definition.get("trigger") or {}).get("max_runs")
     before = state.plans.get(state.version) if state.exists else None
-    counts_on = limit is not None and before is not None and before.max_runs is not None
-    return counts_on and state.counted_runs >= limit
+    if limit is None or before is None or before.max_runs is None:
+        return False
+    return state.counted_runs >= limit
 
 
 def _version(version: ScheduleVersion) -> Output:
@@ -215,6 +235,13 @@ _ROUTES: Mapping[type[Fact], Callable[[Routes, Any, Any], Outputs]] = {
     CommandRejected: Routes.rejected,
     CommandAnswered: Routes.answer,
     CatalogEntry: Routes.entry,
+    EdgeAnnounced: Routes.edge,
+    EdgeWithdrawn: Routes.edge,
+    EdgeInquired: Routes.word,
+    EdgeListed: Routes.word,
+    EdgeLinked: Routes.event,
+    UpstreamFinished: Routes.word,
+    TriggerDeferred: Routes.event,
     OccurrenceSkipped: Routes.event,
     OccurrenceDeferred: Routes.event,
     RunCreated: Routes.run,

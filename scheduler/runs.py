@@ -14,7 +14,7 @@ from scheduler.instants import DAY_SECONDS, from_millis, from_seconds, seconds, 
 from scheduler.plan import JobRecipe, Plan
 from scheduler.state import Backfill, PartitionState, ScheduleState
 from schemas import identity
-from schemas.facts import Cause, RunCreated
+from schemas.facts import Cause, RunCreated, Upstream
 
 SHARD = 0  # queues have one shard until they can be declared
 BACKFILL_LANE = "bulk"  # whatever its job's own: what is done after the event waits for what is due now
@@ -138,6 +138,36 @@ def of_command(
         tz_version=context.tz_version,
         labels=plan_.labels,
         command_id=command_id,
+    )
+
+
+def of_upstream(
+    state: ScheduleState, context: Context, version: int, recipe: JobRecipe, upstream: Upstream, chain: tuple[str, ...]
+) -> RunCreated:
+    """The one run that a run of another schedule leads to. It has no instant of its own: a payload has the other's."""
+    plan_ = state.plans[version]
+    nominal = "" if upstream.nominal_time is None else text(upstream.nominal_time)
+    run_id = identity.dependency_run_id(state.tenant, state.name, upstream.schedule, upstream.run_id, nominal)
+    job = recipe.snapshot
+    if recipe.render is not None:
+        instant = seconds(upstream.nominal_time or upstream.finished_at)
+        job = plan.with_payload(job, recipe.render(_values(state, plan_, run_id, instant, None)))
+    return RunCreated(
+        tenant=state.tenant,
+        schedule=state.name,
+        run_id=run_id,
+        version=version,
+        cause=Cause.DEPENDENCY,
+        created_at=context.now,
+        due_at=context.now,
+        deadline_at=context.now + job.deadline,
+        shard=SHARD,
+        job=job,
+        rule=f"after {upstream.schedule}",
+        tz_version=context.tz_version,
+        labels=plan_.labels,
+        upstream=upstream,
+        chain=chain,
     )
 
 

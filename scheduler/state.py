@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from runtime.machine import Rows
 from scheduler import keys
 from scheduler.instants import SECOND_MS
+from scheduler.links.state import NO_LINKS, Links
 from scheduler.plan import Plan
 from schemas import codec
 from schemas.facts import BackfillCounts, Cause, Outcome
@@ -208,6 +209,7 @@ class ScheduleState:
     cancelling: Cancelling | None = None
     delays: Delays = NO_DELAYS
     backfills: tuple[Backfill, ...] = ()
+    links: Links = NO_LINKS
     # What was:
     filled_from: int | None = None  # the oldest bucket of what backfills made
     segments: tuple[Segment, ...] = ()

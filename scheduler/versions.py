@@ -24,8 +24,11 @@ def row(version: int) -> bytes:
 
 def oldest_deciding(state: ScheduleState) -> int:
     """The oldest version that still decides something."""
-    if state.waiting is not None:
-        return state.waiting.version
+    waiting = [state.waiting.version] if state.waiting is not None else []
+    if state.links.waiting.count:
+        waiting.append(state.links.waiting.version)
+    if waiting:
+        return min(waiting)
     first = state.phases[0] if state.phases else None
     if first is None or (first.deleted and len(state.phases) == 1):
         return state.version + 1

@@ -8,22 +8,34 @@ from typing import Any
 
 from scheduler import occurrences, timeline
 from scheduler.instants import from_seconds, text
-from scheduler.plan import Plan
+from scheduler.plan import NEVER, Plan
 from scheduler.state import ScheduleState
 from schemas import durations
 
 NEXT_SHOWN = 3
 EXCLUSIONS_SHOWN_MAX = 3
+UPSTREAMS_SHOWN_MAX = 3
 
 
 def sentence(plan: Plan) -> str:
     """When the schedule is due, in words."""
-    words = occurrences.describe(plan.trigger)
+    words = "" if plan.trigger is NEVER else occurrences.describe(plan.trigger)
     if plan.jitter_ms:
         words += f", each up to {durations.render(timedelta(milliseconds=plan.jitter_ms))} later"
     if plan.exclusions is not None:
         words += f", except {_excluded(plan.exclusions)}"
-    return words if plan.max_runs is None else f"{words}, {plan.max_runs} run{'s' * (plan.max_runs > 1)} at most"
+    if plan.max_runs is not None:
+        words = f"{words}, {plan.max_runs} run{'s' * (plan.max_runs > 1)} at most"
+    followed = _followed(plan)
+    return f"{words}; also {followed}" if words and followed else words or followed[:1].upper() + followed[1:]
+
+
+def _followed(plan: Plan) -> str:
+    """Whose runs lead to runs."""
+    runs = [f"each {each.condition} run of {each.schedule}" for each in plan.after if each.mode == "run"]
+    shown = runs[:UPSTREAMS_SHOWN_MAX]
+    more = [f"of {len(runs) - len(shown)} more schedules"] if len(runs) > len(shown) else []
+    return f"after {' and '.join([*shown, *more])}" if runs else ""
 
 
 def _excluded(exclusions: occurrences.Exclusions) -> str:

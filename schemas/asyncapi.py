@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from schemas import durations, facts, internal, operations, topics
+from schemas import durations, facts, internal, linking, operations, topics
 from schemas.commands import COMMANDS
 from schemas.facts import FACTS, Fact
 from schemas.topics import Cleanup, Family, Retention, TopicSpec
@@ -24,7 +24,9 @@ CARRIES: Mapping[str, tuple[type[Fact], ...]] = {
     topics.REPLIES: (internal.CommandAnswered,),
     topics.RUN_EVENTS: tuple(
         fact for fact in FACTS if fact not in (facts.CatalogEntry, facts.CommandRejected, facts.DeadLetter)
-    ),
+    )
+    + linking.IN_STORIES,
+    topics.LINKS: linking.ON_LINKS,
     topics.RUN_OUTCOMES: (facts.RunFinished,),
     topics.DEAD_LETTERS: (facts.DeadLetter,),
     topics.OPERATIONS: operations.OPERATIONS,

@@ -24,6 +24,7 @@ from schemas.facts import FACTS, Fact, RunCreated, RunFinished
 from schemas.faults import Fault, Refused
 from schemas.identity import event_id
 from schemas.internal import PUBLISHED_INTERNALS
+from schemas.linking import LINKING
 from schemas.operations import OPERATIONS
 from schemas.scheduling import SCHEDULER_INTERNALS
 
@@ -53,7 +54,7 @@ _DATA = b',"data":'  # stands last, behind strings only, in which a quote would 
 _RUN = b'{"specversion":"1.0","type":"%s","source":"' % RunCreated.TYPE.encode()
 
 TYPES: Mapping[str, type[Fact]] = {
-    fact.TYPE: fact for fact in FACTS + PUBLISHED_INTERNALS + SCHEDULER_INTERNALS + OPERATIONS
+    fact.TYPE: fact for fact in FACTS + PUBLISHED_INTERNALS + SCHEDULER_INTERNALS + LINKING + OPERATIONS
 }
 
 

@@ -15,10 +15,10 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, WithJso
 
 from schemas import identity, limits, rates, refusals
 from schemas.codec import Envelope
-from schemas.definitions import Instant, Model, Name, Text, Whole
 from schemas.facts import Position
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
+from schemas.models import Instant, Model, Name, Text, Whole
 from schemas.refusals import Misfit
 
 PREFIX = "tidewheel."

@@ -7,32 +7,45 @@ A definition normalises to JSON that says every default, so that a later change 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from itertools import islice
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
-    PlainSerializer,
     Tag,
     ValidationError,
     WithJsonSchema,
     model_validator,
 )
 
-from schemas import callbacks, durations, fields, identity, limits, refusals, values
+from schemas import after, callbacks, fields, limits, refusals, values
+from schemas.after import After, Afters
 from schemas.faults import Fault, Refused
 from schemas.limits import json_limits
+from schemas.models import (
+    Day,
+    Duration,
+    Instant,
+    Later,
+    LongerDuration,
+    Model,
+    Name,
+    Percent,
+    PositiveDuration,
+    Text,
+    at_most,
+    whole_seconds,
+)
 from schemas.refusals import Misfit, fault
 
 __all__ = [
+    "After",
     "Job",
     "Model",
     "Schedule",
@@ -53,101 +66,6 @@ BUFFER = 10  # occurrences that may wait under buffer_all, where a definition do
 CONCURRENCY_MAX = 10_000  # runs of one key at once: as many as one worker may hold
 NEVER_ON_MAX = 32  # error types and rules of a job
 UNKNOWN_FIELDS_MAX = 1_000  # that are told: for each the nearest known name is looked for
-
-
-def _name(text: str) -> str:
-    if not identity.is_name(text):
-        raise Misfit("name", "must be 1-128 of A-Z a-z 0-9 . _ - and start with a letter or digit")
-    return text
-
-
-def _duration(value: Any) -> timedelta:
-    if isinstance(value, timedelta):
-        return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        raise Misfit("duration", f"{value!r} has no unit", f"write {value!r}s for seconds, {value!r}m for minutes")
-    if not isinstance(value, str):
-        raise Misfit("duration", f"must be a duration, not {values.word_for(value)}", "write PT30S, or 30s")
-    try:
-        return durations.parse(value)
-    except ValueError as error:
-        raise Misfit("duration", str(error)) from error
-
-
-def at_most(count: int) -> BeforeValidator:
-    """A list of so many entries. It is counted before its entries are read: a fault for each of many is no help."""
-
-    def counted(value: Any) -> Any:
-        if isinstance(value, (list, tuple)) and len(value) > count:
-            raise Misfit("too_long", f"has over {count} entries")
-        return value
-
-    return BeforeValidator(counted)
-
-
-def _percent(value: Any) -> str:
-    if not isinstance(value, str) or re.fullmatch(r"(100|[0-9]{1,2})%", value, re.ASCII) is None:
-        raise Misfit("percent", f"must be a whole percentage from 0% to 100%, not {value!r}", "write 20%")
-    return value
-
-
-def _positive(value: timedelta) -> timedelta:
-    if value <= timedelta(0):
-        raise Misfit("range", "must be longer than zero")
-    return value
-
-
-def _at_least_a_second(value: timedelta) -> timedelta:
-    if value < timedelta(seconds=1):
-        raise Misfit("range", "must be at least one second", "write PT1S or more")
-    return value
-
-
-def whole_seconds(value: timedelta) -> timedelta:
-    if value.microseconds:
-        raise Misfit("range", "must be whole seconds: occurrences are")
-    return value
-
-
-Name = Annotated[
-    str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{identity.NAME.pattern[:-2]}$"})
-]
-Duration = Annotated[
-    timedelta,
-    BeforeValidator(_duration),
-    PlainSerializer(durations.render, return_type=str),
-    WithJsonSchema({"type": "string", "description": "ISO 8601 (PT30S) or short (30s, 15m, 24h, 7d)"}),
-]
-PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
-LongerDuration = Annotated[Duration, AfterValidator(_at_least_a_second)]
-Instant = Annotated[
-    datetime, BeforeValidator(fields.instant), WithJsonSchema({"type": "string", "format": "date-time"})
-]
-Day = Annotated[date, BeforeValidator(fields.day), WithJsonSchema({"type": "string", "format": "date"})]
-# Not over 2^53: beyond it JSON readers of other languages round, and a database's integer ends soon after.
-Whole = Annotated[int, Field(strict=True, ge=0, le=2**53)]
-Text = Annotated[str, Field(max_length=256)]
-Percent = Annotated[
-    str,
-    BeforeValidator(_percent),
-    WithJsonSchema({"type": "string", "pattern": "^(100|[0-9]{1,2})%$", "description": "such as 20%"}),
-]
-Later = Annotated[
-    Any, WithJsonSchema({"description": "Not in this version: who asks for it is refused.", "x-not-yet": True})
-]
-
-
-class Model(BaseModel):
-    """Frozen; unknown fields are kept here and judged by the reader (`unknown_fields`).
-
-    `BELOW` names the models of its fields; that of a list or of an object of named things is the model of each.
-    `LATER` is what the contract names and this version cannot do: field, is it asked for, what to do instead.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-    BELOW: ClassVar[Mapping[str, type[Model]]] = {}
-    NAMED: ClassVar[frozenset[str]] = frozenset()  # fields of `BELOW` that are objects of named things
-    LATER: ClassVar[tuple[tuple[str, Callable[[Any], bool], str], ...]] = ()
 
 
 class Retry(Model):
@@ -340,7 +258,7 @@ class Schedule(Model):
     labels: dict[Label, Text] = Field(default_factory=dict, max_length=limits.LABELS_MAX)
     note: Annotated[str, Field(max_length=4096)] = ""
     trigger: Trigger | None = None
-    after: Later = None
+    after: Afters = None
     grace: Duration = timedelta(minutes=1)
     catch_up: CatchUp = CatchUp()
     overlap: Overlap = Overlap()
@@ -383,7 +301,8 @@ def read_as(cls: type[M], data: Any, *, strict: bool, pointer: str = "") -> tupl
     except ValidationError as error:
         found = refusals.faults(error, pointer)
         raise Refused(*(unknown if strict else ()), *found) from error
-    faults = (*(unknown if strict else ()), *unsupported(model, pointer), *_payload_faults(model, pointer))
+    own = (*_together(model, pointer), *unsupported(model, pointer), *_payload_faults(model, pointer))
+    faults = (*(unknown if strict else ()), *own)
     if faults:
         raise Refused(*faults)
     return model, tuple(f"{fault.pointer}: {fault.message}; {fault.remedy}" for fault in unknown)
@@ -430,6 +349,7 @@ def _parts(value: Any, pointer: str, *, named: bool) -> Iterator[tuple[str, Any]
 
 _BELOW: Mapping[tuple[type[Model], str], type[Model]] = {
     (Schedule, "trigger"): Trigger,
+    (Schedule, "after"): After,
     (Trigger, "exclude"): Exclude,
     (Schedule, "catch_up"): CatchUp,
     (Schedule, "overlap"): Overlap,
@@ -464,8 +384,6 @@ _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Trigger, "from_", given, "leave it out"),
     (Exclude, "calendars", given, "write their dates"),
     (CatchUp, "rate", given, "leave it out"),
-    (Schedule, "after", given, "leave it out"),
-    (Schedule, "trigger", lambda value: value is None, "give a trigger"),
 )
 
 
@@ -478,6 +396,11 @@ def unsupported(model: BaseModel, pointer: str = "") -> Iterator[Fault]:
             yield Fault(pointer=where, code="not_supported", message="this version cannot do that yet", remedy=remedy)
     for key, value in _children(model):
         yield from unsupported(value, f"{pointer}/{key}")
+
+
+def _together(model: BaseModel, pointer: str) -> Iterator[Fault]:
+    if isinstance(model, Schedule):
+        yield from after.faults(model.after, has_trigger=model.trigger is not None, pointer=pointer)
 
 
 def _payload_faults(model: BaseModel, pointer: str) -> Iterator[Fault]:

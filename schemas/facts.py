@@ -130,6 +130,17 @@ class Position:
 
 
 @frozen
+class Upstream:
+    """The run of another schedule that led to a run."""
+
+    schedule: str
+    run_id: str
+    outcome: Outcome
+    finished_at: datetime
+    nominal_time: datetime | None = None
+
+
+@frozen
 class RetryPolicy:
     """When a failed attempt is tried again."""
 
@@ -332,7 +343,8 @@ class CatalogEntry(Fact):
 class OccurrenceSkipped(_OfSchedule):
     """One occurrence (`nominal_time`) or several (`range`) will have no run, and why.
 
-    `local_time` without `nominal_time` is a local reading that a DST policy dropped; it is not counted as due.
+    `local_time` without `nominal_time` is a local reading that a DST policy dropped; it is not counted as due. Nor is
+    what an `upstream` would have led to, which has no instant of its own.
     """
 
     TYPE: ClassVar[str] = "tidewheel.occurrence.skipped.v1"
@@ -348,6 +360,7 @@ class OccurrenceSkipped(_OfSchedule):
     local_time: str | None = None
     blocked_by: str | None = None
     detail: str = ""
+    upstream: Upstream | None = None
 
 
 @frozen
@@ -374,6 +387,7 @@ class RunCreated(_OfSchedule):
     """A run exists. `due_at` is when it should start, `deadline_at` when it ends `expired` at the latest.
 
     `interval_from` is the nominal instant before this one, so [interval_from, nominal_time) is the data interval.
+    A run that a run of another schedule led to names it; `chain` are the schedules before this one, the first first.
     """
 
     TYPE: ClassVar[str] = "tidewheel.run.created.v1"
@@ -395,6 +409,8 @@ class RunCreated(_OfSchedule):
     of: str | None = None
     command_id: str = ""
     backfill: str = ""  # whose run it is, where the cause is one
+    upstream: Upstream | None = None
+    chain: tuple[str, ...] = ()
 
 
 @frozen

@@ -44,6 +44,16 @@ def reprocessed_run_id(tenant: str, schedule: str, backfill: str, nominal: datet
     return f"{schedule}.r-{_digest16(tenant, schedule, 'reprocess', '', backfill, nominal.isoformat())}"
 
 
+def dependency_run_id(tenant: str, schedule: str, upstream: str, upstream_run_id: str, nominal: str) -> str:
+    """The run id of a run that a run of another schedule led to; the same run names the same one."""
+    return f"{schedule}.d-{_digest16(tenant, schedule, 'dependency', upstream, upstream_run_id, nominal)}"
+
+
+def is_dependency(run_id: str) -> bool:
+    """Whether a run of another schedule led to this one."""
+    return run_id.rpartition(".")[2].startswith("d-")
+
+
 def schedule_of(run_id: str) -> str:
     """The schedule that owns a run: what stands before the last dot."""
     return run_id.rpartition(".")[0]

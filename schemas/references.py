@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from schemas import definitions, identity, rates
-from schemas.definitions import Cron, Day, Instant, LongerDuration, Model, Name, Whole, at_most, given, whole_seconds
+from schemas.definitions import Cron, given
+from schemas.models import Day, Instant, LongerDuration, Model, Name, Whole, at_most, whole_seconds
 from schemas.refusals import Misfit
 
 ANY_QUEUE = "*"  # stands for every queue that has no entry of its own

@@ -26,8 +26,8 @@ _UNIT_SECONDS = (604_800, 86_400, 3600, 60, 1)
 
 def due(definition: Definition, hash_key: str, after: int, until: int) -> Iterator[int]:
     """The instants in (after, until] at which a normalised definition is due, in order, each once."""
-    if after >= until:
-        return iter(())
+    if after >= until or (definition.get("trigger") is None and definition.get("after")):
+        return iter(())  # what only follows others is never due
     trigger = definition["trigger"]
     if trigger.get("start_at") is not None:
         after = max(after, _instant(trigger["start_at"]) - 1)  # the first instant counts, the last does not

@@ -14,7 +14,7 @@ MINUTE = 60
 
 def excluded(definition: Mapping[str, Any], hash_key: str) -> Callable[[int], bool]:
     """Whether an occurrence of a normalised definition is taken out."""
-    trigger = definition["trigger"]
+    trigger = definition.get("trigger") or {}
     given = trigger.get("exclude") or {}
     days = {date.fromisoformat(day) for day in given.get("dates", ())}
     tests = [_named_by(text, trigger, hash_key) for text in given.get("cron", ())]

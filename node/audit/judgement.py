@@ -104,7 +104,7 @@ class _Case:
                 self._accuse("unexpected", _text(nominal), detail)
 
     def _too_many(self, version: Version) -> None:
-        limit = version.definition.get("trigger", {}).get("max_runs")
+        limit = (version.definition.get("trigger") or {}).get("max_runs")
         runs = sum(decision.version == version.number for decision in self._story.created)
         if limit is not None and runs > limit:
             self._accuse("unexpected", f"version {version.number}", f"{runs} runs, where max_runs is {limit}")

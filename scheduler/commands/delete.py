@@ -13,6 +13,7 @@ from scheduler.commands.verdict import (
     too_many_changes,
 )
 from scheduler.context import Context
+from scheduler.links import edges
 from scheduler.state import ScheduleState
 from schemas.commands import Command, ScheduleDelete
 from schemas.facts import ScheduleDeleted
@@ -44,4 +45,5 @@ def decide(state: ScheduleState, command: Command, request: ScheduleDelete, cont
         open_runs=state.open_runs,
     )
     stopped = backfills.stopped(state, context, "its schedule was deleted")
-    return Accepted(facts=(*mark_before(state, at_ms), fact, *stopped), body=body)
+    withdrawn = edges.changes(state, None, state.version, context)
+    return Accepted(facts=(*mark_before(state, at_ms), fact, *stopped, *withdrawn), body=body)

@@ -11,6 +11,7 @@ from scheduler.checks import Checked
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, effective_ms, mark_before, too_many_changes
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds, text
+from scheduler.links import edges
 from scheduler.plan import Plan, Version
 from scheduler.state import ScheduleState
 from schemas import codec
@@ -62,7 +63,7 @@ def _accepted(
         source=command.source,
     )
     return Accepted(
-        facts=(*mark_before(state, at_ms), fact),
+        facts=(*mark_before(state, at_ms), fact, *edges.changes(state, checked.definition, version, context)),
         status=REPLACED if state.exists else CREATED,
         body=_body(state, checked.plan, context, warnings, effective_at=effective_at, version=version, changed=True),
     )
@@ -91,7 +92,7 @@ def _current(state: ScheduleState) -> Version | None:
 
 def _checked(state: ScheduleState, definition: Any, current: Version | None, at_ms: int, context: Context) -> Checked:
     """An interval keeps the anchor that its first acceptance gave it, whatever else is changed about it."""
-    known = None if current is None else current.definition["trigger"].get("anchor")
+    known = None if current is None else (current.definition.get("trigger") or {}).get("anchor")
     anchor = at_ms // SECOND_MS if known is None else seconds(datetime.fromisoformat(known))
     return checks.schedule(
         definition, hash_key=f"{state.tenant}/{state.name}", now=context.now, anchor=anchor, pointer=POINTER

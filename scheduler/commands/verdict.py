@@ -10,6 +10,7 @@ from typing import Any
 from scheduler import failing, timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
+from scheduler.links import triggers
 from scheduler.state import PHASES_MAX, ScheduleState
 from schemas.commands import Command
 from schemas.facts import Fact
@@ -60,6 +61,8 @@ def mark_before(state: ScheduleState, at_ms: int) -> tuple[Fact, ...]:
         return ()  # an outcome before it may still pause the schedule before it
     if not state.phases or until <= state.decided_until or not timeline.quiet_until(state, at_ms):
         return ()
+    if triggers.matter(state):
+        return ()  # what runs of others led to before it may not have been read yet
     return (MarkMoved(tenant=state.tenant, schedule=state.name, until=from_seconds(until)),)
 
 

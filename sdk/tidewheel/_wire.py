@@ -92,6 +92,7 @@ class RunCreated(TypedDict):
 
     backfill: NotRequired[str]
     cause: str
+    chain: NotRequired[list[str]]
     command_id: NotRequired[str]
     created_at: str
     deadline_at: str
@@ -107,7 +108,18 @@ class RunCreated(TypedDict):
     shard: int
     tenant: str
     tz_version: str
+    upstream: NotRequired[Upstream]
     version: int
+
+
+class Upstream(TypedDict):
+    """The run of another schedule that led to a run."""
+
+    finished_at: str
+    nominal_time: NotRequired[str]
+    outcome: str
+    run_id: str
+    schedule: str
 
 
 class WorkerReport(TypedDict):

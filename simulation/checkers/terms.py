@@ -162,10 +162,11 @@ def _in_order(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
 
 def _created(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
     data = fact.data
-    if data.get("nominal_time") is None or data["cause"] in {"manual", "backfill"}:
+    follows = data["cause"] == "dependency"  # it has no instant of its own, and stands in others' way
+    if not follows and (data.get("nominal_time") is None or data["cause"] in {"manual", "backfill"}):
         return
-    nominal = instant(data["nominal_time"])
-    if _was_paused(schedule, nominal):
+    nominal = None if follows else instant(data["nominal_time"])
+    if nominal is not None and _was_paused(schedule, nominal):
         what = f"{_name(data)} was paused at {nominal:%H:%M:%S}, and has a run"
         yield Violation(invariant=ID, what=what, where=fact.place)
     limit = schedule.limits.get(data["version"])
@@ -173,7 +174,8 @@ def _created(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
         what = f"{_name(data)} has {len(schedule.active)} active runs, of at most {limit}, and another is created"
         yield Violation(invariant=ID, what=what, where=fact.place)
     schedule.active.add(data["run_id"])
-    _decided(schedule, nominal)
+    if nominal is not None:
+        _decided(schedule, nominal)
 
 
 def _was_paused(schedule: _Schedule, nominal: datetime) -> bool:

@@ -162,6 +162,16 @@ class Shell:
             self.record(topics.CATALOG, codec.parse(value), tw_seq=position)
             self.outputs.remove(output)
 
+    def deliver(self) -> list[Fact]:
+        """Let owners read what they have told each other, until nobody has anything more to say."""
+        before = len(self.facts)
+        while told := [output for output in self.outputs if output.topic == topics.LINKS]:
+            self.outputs = [output for output in self.outputs if output.topic != topics.LINKS]
+            for output in told:
+                _, value = codec.encode(output.fact, source="x", time=self.now)
+                self.record(topics.LINKS, codec.parse(value))
+        return self.facts[before:]
+
     # --- what a test sees -----------------------------------------------------------------------------------------
 
     def all(self, kind: type[F], name: str = "s") -> list[F]:
@@ -259,6 +269,8 @@ def clock(instant: datetime) -> str:
 
 
 def _run_text(run: RunCreated) -> str:
+    if run.upstream is not None:
+        return f"after {run.upstream.run_id}"
     if run.cause is Cause.MANUAL or run.nominal_time is None:
         return "manual"
     late = "" if run.created_at == run.nominal_time else f"@{clock(run.created_at)}"
@@ -269,6 +281,8 @@ def _skip_text(fact: OccurrenceSkipped) -> str:
     if fact.range is not None:
         last = fact.range.to - timedelta(seconds=1)
         return f"{clock(fact.range.from_)}..{clock(last)} x{fact.range.count} {fact.reason.value}"
+    if fact.upstream is not None:
+        return f"after {fact.upstream.run_id} {fact.reason.value}"
     if fact.nominal_time is None:
         return f"({fact.local_time}) {fact.reason.value}"
     return f"{clock(fact.nominal_time)} {fact.reason.value}"

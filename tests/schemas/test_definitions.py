@@ -234,7 +234,6 @@ def test_a_buffer_has_a_default_where_it_means_something_and_other_definitions_s
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
         "trigger": {"every": "PT15M", "from": "finish", "exclude": {"calendars": ["uk"]}},
-        "after": [{"schedule": "import"}],
         "job": {
             "target": {"type": "http", "url": "https://x", "method": "POST"},
         },
@@ -243,12 +242,11 @@ def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     assert {pointer for pointer, _ in refused} == {
         "/trigger/from",
         "/trigger/exclude/calendars",
-        "/after",
         "/job/target",
     }
     assert {code for _, code in refused} == {"not_supported"}
     assert refused["/trigger/from", "not_supported"][1] == "leave it out"
-    assert list(faults({"job": JOB})) == [("/trigger", "not_supported")]
+    assert list(faults({"job": JOB})) == [("/trigger", "missing")]
 
 
 def test_every_lane_is_a_priority():

@@ -1,0 +1,177 @@
+"""Facts of dependencies: what owners of schedules tell each other on `links`, and what they keep of it.
+
+An **edge** leads from an upstream to a schedule that names it in `after`; the schedule's owner announces it, the
+upstream's owner lists it and reports. A `sequence` is counted per schedule over all that it ever announced, and a
+`number` per upstream over all that it ever reported; both go on over deletions, so what is older is known as such.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from schemas.facts import Fact, Outcome, Upstream
+from schemas.frozen import frozen
+
+
+class _OfSchedule(Fact):
+    """A fact whose subject is the schedule that stands in its `tenant` and `schedule` fields."""
+
+    __slots__ = ()
+    tenant: str
+    schedule: str
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.schedule}"
+
+
+# --- by the owner of the schedule that follows --------------------------------------------------------------------
+
+
+@frozen
+class EdgeAnnounced(_OfSchedule):
+    """From version `version` on, `schedule` follows `upstream`."""
+
+    TYPE: ClassVar[str] = "tidewheel.edge.announced.v1"
+    tenant: str
+    schedule: str
+    upstream: str
+    mode: str
+    condition: str
+    version: int
+    sequence: int
+    announced_at: datetime
+
+
+@frozen
+class EdgeWithdrawn(_OfSchedule):
+    """`schedule` follows `upstream` no longer."""
+
+    TYPE: ClassVar[str] = "tidewheel.edge.withdrawn.v1"
+    tenant: str
+    schedule: str
+    upstream: str
+    version: int
+    sequence: int
+    withdrawn_at: datetime
+
+
+@frozen
+class EdgeInquired(_OfSchedule):
+    """The upstream's owner has not answered for a while: the edge is announced again as it is."""
+
+    TYPE: ClassVar[str] = "tidewheel.edge.inquired.v1"
+    tenant: str
+    schedule: str
+    upstream: str
+    mode: str
+    condition: str
+    version: int
+    sequence: int
+    inquired_at: datetime
+
+
+@frozen
+class EdgeLinked(_OfSchedule):
+    """The upstream's owner reports from now on; or it does not, and `refused` says why."""
+
+    TYPE: ClassVar[str] = "tidewheel.edge.linked.v1"
+    tenant: str
+    schedule: str
+    upstream: str
+    sequence: int
+    linked_at: datetime
+    refused: str = ""
+
+
+@frozen
+class TriggerNoted(_OfSchedule):
+    """A run of an upstream leads to a run; at `appended_at` it was known here, and it is decided when that has come."""
+
+    TYPE: ClassVar[str] = "tidewheel.trigger.noted.v1"
+    tenant: str
+    schedule: str
+    upstream: Upstream
+    sequence: int
+    number: int
+    appended_at: datetime
+    chain: tuple[str, ...] = ()
+
+
+@frozen
+class TriggerTaken(_OfSchedule):
+    """The first one that was noted, or the first of those that wait, is decided: what became of it follows."""
+
+    TYPE: ClassVar[str] = "tidewheel.trigger.taken.v1"
+    tenant: str
+    schedule: str
+    waited: bool = False
+
+
+@frozen
+class TriggerDeferred(_OfSchedule):
+    """What an upstream's run leads to waits until other runs have ended."""
+
+    TYPE: ClassVar[str] = "tidewheel.trigger.deferred.v1"
+    tenant: str
+    schedule: str
+    version: int
+    upstream: Upstream
+    appended_at: datetime
+    decided_at: datetime
+    chain: tuple[str, ...] = ()
+    blocked_by: str | None = None
+
+
+# --- by the owner of the upstream ---------------------------------------------------------------------------------
+
+
+@frozen
+class EdgeListed(_OfSchedule):
+    """`schedule` reports to `downstream` from now on; or it does not, and `refused` says why."""
+
+    TYPE: ClassVar[str] = "tidewheel.edge.listed.v1"
+    tenant: str
+    schedule: str
+    downstream: str
+    mode: str
+    condition: str
+    sequence: int
+    listed_at: datetime
+    refused: str = ""
+
+
+@frozen
+class EdgeUnlisted(_OfSchedule):
+    """`schedule` reports to `downstream` no longer."""
+
+    TYPE: ClassVar[str] = "tidewheel.edge.unlisted.v1"
+    tenant: str
+    schedule: str
+    downstream: str
+    sequence: int
+
+
+@frozen
+class UpstreamFinished(_OfSchedule):
+    """A run of `schedule` ended, and `downstream` wants to know it. `chain`: what led to the run, and `schedule`."""
+
+    TYPE: ClassVar[str] = "tidewheel.upstream.finished.v1"
+    tenant: str
+    schedule: str
+    downstream: str
+    sequence: int
+    number: int
+    run_id: str
+    outcome: Outcome
+    finished_at: datetime
+    chain: tuple[str, ...]
+    nominal_time: datetime | None = None
+
+
+ON_LINKS: tuple[type[Fact], ...] = (EdgeAnnounced, EdgeWithdrawn, EdgeInquired, EdgeListed, UpstreamFinished)
+IN_STORIES: tuple[type[Fact], ...] = (EdgeAnnounced, EdgeWithdrawn, EdgeLinked, TriggerDeferred)
+LINKING: tuple[type[Fact], ...] = tuple(
+    dict.fromkeys((*ON_LINKS, *IN_STORIES, EdgeUnlisted, TriggerNoted, TriggerTaken))
+)
