@@ -31,7 +31,8 @@ WORKERS_MAX = 10_000
 CLAIMS_REMEMBERED = 16  # of one worker: repeats come within seconds
 COMPLETED_REMEMBERED = 10_000  # of all workers: repeats come within seconds
 FORGOTTEN_SECONDS = 3_600.0  # without a word; the leases themselves end much earlier
-_LEASE = re.compile(r"(?P<queue>.+)\.[0-9]+\.[0-9]+\.[^.]+", re.DOTALL)  # queue, shard, offset, key
+SHARD_MAX = 999  # more than a queue will have: a text that names a later one is no lease
+_LEASE = re.compile(r"(?P<queue>.+)\.(?P<shard>[0-9]+)\.[0-9]+\.[^.]+", re.DOTALL)  # queue, shard, offset, key
 LEASE_SECONDS_UNKNOWN = 30.0  # of a lease that another node gave: the default of jobs
 
 
@@ -136,18 +137,23 @@ class SimpleLeases:
         return {"cancelled": cancelled, "lost": lost, "unknown": unknown}
 
     async def complete(self, lease: str, finished: FinishedLease, worker: str | None) -> None:
-        """Be done with a lease; again, when the first answer got lost."""
+        """Be done with a lease; again, when the first answer got lost.
+
+        Whoever quotes it whole may, and need not be its worker: an endpoint that a worker called answers so later.
+        """
         if lease in self._completed:
             return
         books = self._owners.get(lease)
         queue = queue_of(lease)
         if books is None and worker is not None and queue is not None:
             books = self._of(queue, worker)
-        if books is None:
-            detail = "This node did not give that lease: name its worker too, or ask the node that gave it."
-            raise Problem(404, "unknown_lease", detail)
-        self._drop(books, lease)
-        await self._report(books, finished=[finished])
+        if books is not None:
+            self._drop(books, lease)
+            await self._report(books, finished=[finished])
+        elif (place := place_of(lease)) is not None:
+            await self._relay.complete(*place, finished)
+        else:
+            raise Problem(404, "unknown_lease", "That is no lease: quote it whole, as it was given.")
         self._completed[lease] = None
         if len(self._completed) > COMPLETED_REMEMBERED:
             del self._completed[next(iter(self._completed))]
@@ -228,8 +234,16 @@ def incarnation_of(queue: str, worker: str) -> str:
 
 def queue_of(lease: str) -> str | None:
     """The queue that a lease belongs to, None for a text that is no lease."""
+    place = place_of(lease)
+    return None if place is None else place[0]
+
+
+def place_of(lease: str) -> tuple[str, int] | None:
+    """The queue and shard that a lease belongs to, None for a text that is no lease."""
     found = _LEASE.fullmatch(lease) if len(lease) <= LEASE_LENGTH_MAX else None
-    return found["queue"] if found and identity.is_name(found["queue"]) else None
+    if found is None or not identity.is_name(found["queue"]) or int(found["shard"]) > SHARD_MAX:
+        return None
+    return found["queue"], int(found["shard"])
 
 
 def _time() -> float:

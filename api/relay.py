@@ -21,7 +21,7 @@ from api.mailbox import NOTHING, RESEND_SECONDS, HandedOut, Mailbox, Post, read
 from api.problems import Problem, overloaded
 from runtime.record import Outgoing, Record
 from schemas import codec, identity, topics
-from schemas.internal import WorkerReport
+from schemas.internal import OF_LEASES, FinishedLease, WorkerReport
 
 if TYPE_CHECKING:
     from api.appender import Appender
@@ -74,6 +74,14 @@ class WorkerRelay:
         if fact.claim_id:
             box.last_claim, box.claimed = fact.claim_id, tuple(handout.offset for handout in post.handouts)
         return post
+
+    async def complete(self, queue: str, shard: int, finished: FinishedLease) -> None:
+        """Pass on how an attempt ended, from one who was told its lease and is no worker."""
+        fact = WorkerReport(
+            queue=queue, shard=shard, worker="completion", incarnation="completion", number=OF_LEASES,
+            inbox=self.inbox, read_up_to=-1, slots=0, tasks=(), finished=(finished,),
+        )  # fmt: skip
+        await self._append(fact)
 
     async def follow(self, queue: str) -> None:
         """Return once the queue exists and this node's inbox of it is read."""

@@ -42,6 +42,8 @@ BLAME_MAX = 2.0  # two workers died that had begun nothing else, or twenty with 
 LOSSES_MAX = 3  # in any case: so many workers died in a row with the run begun
 RETRY_AFTER_MAX = timedelta(days=7)  # what a worker may ask for at most; a run's deadline ends it before
 
+COME_BACK = frozenset({"http:408", "http:425", "http:429"})  # of 4xx: the same request may succeed later
+
 SPARED = frozenset({AttemptOutcome.INTERRUPTED, AttemptOutcome.LOST})  # the machinery's fault burns no attempt
 
 _WORDS = {
@@ -111,12 +113,14 @@ def cut_result(result: Any) -> Any:
 
 
 def is_refused(policy: RetryPolicy, error: ErrorInfo | None) -> bool:
-    """Whether the job's rules say that this error is never tried again."""
-    return error is not None and any(_matches(rule, error.type) for rule in policy.never_on)
+    """Whether this error is never tried again: by the job's rules, or because HTTP says that the request was wrong."""
+    return error is not None and any(_matches(rule, error.type) for rule in (*policy.never_on, "http:4xx"))
 
 
 def _matches(rule: str, error_type: str) -> bool:
-    """`ValueError` matches itself; `http:4xx` matches every `http:4` with two digits behind it."""
+    """`ValueError` matches itself; `http:4xx` every `http:4` with two digits behind it that does not say: later."""
+    if error_type in COME_BACK:
+        return rule == error_type
     if rule.startswith("http:") and rule.endswith("xx"):
         return error_type.startswith(rule[:-2]) and len(error_type) == len(rule) and error_type[-2:].isdigit()
     return rule == error_type

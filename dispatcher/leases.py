@@ -32,6 +32,16 @@ def taken_back(shard: Shard, incarnation: str, text: str) -> PastLease | None:
     return past if past is not None and (past.lease, past.incarnation) == (text, incarnation) else None
 
 
+def holder(shard: Shard, text: str) -> str | None:
+    """The incarnation that a lease was given to, live or not, as long as that is remembered."""
+    run = shard.leases.get(text)
+    if run is not None:
+        return run.incarnation
+    offset = _offset_of(text)
+    past = None if offset is None else shard.memory.past(offset)
+    return past.incarnation if past is not None and past.lease == text else None
+
+
 def _offset_of(text: str) -> int | None:
     """Where to look for a text that may be a lease."""
     digits = text.rpartition(".")[0].rpartition(".")[2]

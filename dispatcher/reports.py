@@ -8,6 +8,7 @@ what is known. Whoever lists a lease that is not, or no longer, live is told so 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from dispatcher import endings, leases
 from dispatcher.endings import Ending
@@ -16,7 +17,7 @@ from dispatcher.shard import Shard
 from dispatcher.workforce import Worker
 from runtime.machine import Moment
 from schemas.facts import AttemptDuplicate, AttemptOutcome, AttemptStarted, Fact, Outcome
-from schemas.internal import FinishedLease, LeaseNotice, WorkerEnded, WorkerReport, WorkerReported
+from schemas.internal import OF_LEASES, FinishedLease, LeaseNotice, WorkerEnded, WorkerReport, WorkerReported
 
 _OUTCOMES = {outcome.value: outcome for outcome in AttemptOutcome}
 # Only what began can have come to this; a report that says it of an attempt not known to have begun says both.
@@ -25,6 +26,8 @@ _BEGAN = frozenset({AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED})
 
 def decide(shard: Shard, report: WorkerReport, moment: Moment) -> Sequence[Fact]:
     """The facts that follow from a report."""
+    if report.number == OF_LEASES:
+        return _completed(shard, report, moment)
     worker = shard.workforce.get(report.incarnation)
     if worker is not None and worker.is_ended:
         return [*_ends(shard, report, moment, {}), _ended_notice(shard, report, worker)]
@@ -37,6 +40,18 @@ def decide(shard: Shard, report: WorkerReport, moment: Moment) -> Sequence[Fact]
             facts += _losses(shard, report, worker, moment)
         facts.append(_reported(shard, report, worker, moment))
     return [*facts, *_notice(shard, report)]
+
+
+def _completed(shard: Shard, report: WorkerReport, moment: Moment) -> list[Fact]:
+    """Of leases alone, and by whoever quotes them whole: their holder passed that right on, and says nothing itself."""
+    by_holder: dict[str, list[FinishedLease]] = {}
+    for entry in report.finished:
+        if (holder := leases.holder(shard, entry.lease)) is not None:
+            by_holder.setdefault(holder, []).append(entry)
+    facts: list[Fact] = []
+    for holder, entries in by_holder.items():
+        facts += _ends(shard, replace(report, incarnation=holder, finished=tuple(entries)), moment, {})
+    return facts
 
 
 def _succeed(shard: Shard, report: WorkerReport, moment: Moment) -> list[Fact]:

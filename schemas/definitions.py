@@ -379,7 +379,6 @@ def given(value: Any) -> bool:
 
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
 _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
-    (Job, "target", lambda value: value.type == "http", "use {type: task, name: …} or {type: command, name: …}"),
     (Job, "log_retention", given, "leave it out"),
     (Trigger, "from_", given, "leave it out"),
     (Exclude, "calendars", given, "write their dates"),

@@ -23,11 +23,15 @@ class FinishedLease:
     retry_after: timedelta | None = None  # a failed attempt asks not to be tried again before
 
 
+OF_LEASES = -1  # the number of a report that speaks of leases only, and not of who sends it
+
+
 @frozen
 class WorkerReport(Fact):
     """What a worker says of itself, on `attempts`: one for all its leases.
 
-    `number` grows with each report of an incarnation: an older one's `held` and `slots` are ignored.
+    `number` grows with each report of an incarnation: an older one's `held` and `slots` are ignored. With OF_LEASES
+    only `finished` counts, whoever says it: to quote a lease whole is to be given the right to end it.
     `read_up_to` is the last hand-out offset the worker has read (-1 none); `held`, `started` are lease texts.
     `slots` counts free slots at that moment. `inbox` is a partition of `dispatch.<queue>`.
     """

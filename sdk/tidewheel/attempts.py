@@ -181,6 +181,6 @@ def _failure(handout: HandOut, error: BaseException) -> bytes | None:
     run_id = handout.run.get("run_id")
     if isinstance(error, TargetFailed):
         _LOG.warning("attempt %d of run %s failed: %s", handout.attempt, run_id, error.kind)
-        return wire.failed(handout.lease, error.kind, str(error))
+        return wire.failed(handout.lease, error.kind, str(error), retry_after_seconds=error.retry_after_seconds)
     _LOG.warning("attempt %d of run %s failed: %s", handout.attempt, run_id, type(error).__name__, exc_info=error)
     return wire.failed(handout.lease, type(error).__name__, str(error))

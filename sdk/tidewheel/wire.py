@@ -5,6 +5,7 @@ A reader ignores fields it does not know, so an older worker understands a newer
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class HandOut:
     lease: str
     lease_seconds: float
     start_by_seconds: float
+    timeout_seconds: float
     attempt: int
     may_have_run: bool
     run: _wire.RunCreated
@@ -68,6 +70,7 @@ class HandOut:
             lease=data["lease"],
             lease_seconds=seconds(data["lease_duration"]),
             start_by_seconds=seconds(data["start_by"]),
+            timeout_seconds=seconds(data["timeout"]),
             attempt=data["attempt"],
             may_have_run=data.get("may_have_run", False),
             run=data["run"],
@@ -126,24 +129,25 @@ def succeeded(lease: str, result: Any) -> bytes:
             f"the task ran, but its result is {len(text)} bytes of JSON, over {RESULT_BYTES_MAX}: return a reference"
         )
         return failed(lease, "ResultTooLarge", message)
-    if text.count(b"[") + text.count(b"{") > RESULT_DEPTH_MAX and _is_deeper(result, RESULT_DEPTH_MAX):
+    if text.count(b"[") + text.count(b"{") > RESULT_DEPTH_MAX and is_deeper(result, RESULT_DEPTH_MAX):
         message = f"the task ran, but its result is nested deeper than {RESULT_DEPTH_MAX}: return it flatter"
         return failed(lease, "ResultTooDeep", message)
     return b'{"lease":%b,"outcome":"succeeded","result":%b}' % (jsontext.dumps(lease), text)
 
 
-def _is_deeper(value: Any, limit: int) -> bool:
+def is_deeper(value: Any, limit: int) -> bool:
     """Whether lists and objects are nested more than `limit` deep."""
     if not isinstance(value, (dict, list, tuple)):
         return False
     inside = value.values() if isinstance(value, dict) else value
-    return limit == 0 or any(_is_deeper(item, limit - 1) for item in inside)
+    return limit == 0 or any(is_deeper(item, limit - 1) for item in inside)
 
 
-def failed(lease: str, kind: str, message: str) -> bytes:
-    """The entry of an attempt that ended with an error."""
+def failed(lease: str, kind: str, message: str, *, retry_after_seconds: float | None = None) -> bytes:
+    """The entry of an attempt that ended with an error, and that asks not to be made again for so long."""
+    later = {} if retry_after_seconds is None else {"retry_after": f"PT{math.ceil(retry_after_seconds)}S"}
     error = {"type": kind[:ERROR_TYPE_LENGTH_MAX], "message": _sendable(message)[:ERROR_MESSAGE_LENGTH_MAX]}
-    return jsontext.dumps({"lease": lease, "outcome": "failed", "error": error})
+    return jsontext.dumps({"lease": lease, "outcome": "failed", "error": error, **later})
 
 
 def stopped(lease: str, outcome: str) -> bytes:

@@ -19,6 +19,7 @@ from tidewheel.brokers import Kafka
 from tidewheel.errors import KafkaUnusable, WorkerReplaced
 from tidewheel.session import Session
 from tidewheel.targets import commands
+from tidewheel.targets.http import Caller
 from tidewheel.targets.offers import Target
 from tidewheel.targets.settings import Settings
 from tidewheel.transport import Transport
@@ -72,6 +73,7 @@ class Worker:
         self.grace_seconds = grace_seconds
         self._token = token
         self._tasks: dict[str, tasks.Task | Target] = {}
+        self._caller: Caller | None = None
         self._session: Session | None = None
         self._draining: asyncio.Task[None] | None = None
         self._asked_at = 0.0
@@ -92,7 +94,8 @@ class Worker:
     def serve(self, settings: Settings) -> None:
         """Run the commands and call the endpoints that the settings allow, beside the registered tasks."""
         if settings.http is not None:
-            raise ValueError("not_supported: this version cannot call HTTP endpoints yet; leave `http` out")
+            self._caller = Caller(settings.http)
+            self._add(self._caller.target)
         for target in commands.targets(settings.commands):
             self._add(target)
 
@@ -168,6 +171,8 @@ class Worker:
         if self._session is not None:
             raise RuntimeError("this worker has been started already")
         transport = self._transport()
+        if self._caller is not None:
+            self._caller.open(self.slots)
         self._session = Session(transport, self._tasks, name=self.name, slots=self.slots)
         self._session.start()
         _LOG.info(
@@ -188,6 +193,8 @@ class Worker:
         finally:
             self._session = None
             self._draining = None
+            if self._caller is not None:
+                await self._caller.close()
 
     def drain(self) -> None:
         """Begin to drain, once; `wait` returns when it is done."""

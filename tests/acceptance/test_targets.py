@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.sdk.fake_server import Request, Response, in_thread
 from tests.support.server import ROOT, TIDEWHEEL, Server
 from tests.support.waiting import eventually
 
@@ -113,6 +115,76 @@ def test_never_on_names_the_exit_codes_that_are_not_tried_again(server, work, tr
     run = trigger({"type": "command", "name": "usage"}, retry={"never_on": ["exit:64"]})
     found = ended(server, run)
     assert (found["state"], len(found["attempts"]), found["error"]["type"]) == ("failed", 1, "exit:64")
+
+
+class Endpoint:
+    """An HTTP endpoint on this machine, with a scripted answer to each request in turn; the last one stays."""
+
+    def __init__(self, *script: Response) -> None:
+        self.script = list(script)
+        self.requests: list[Request] = []
+
+    def __call__(self, request: Request) -> Response:
+        self.requests.append(request)
+        return self.script.pop(0) if len(self.script) > 1 else self.script[0]
+
+
+def allowing(url: str, more: str = "") -> str:
+    """A file of targets that lets this machine's endpoint be called."""
+    port = url.rpartition(":")[2]
+    return f"http: {{allow: [127.0.0.0/8], plain: true, ports: [{port}], answer_within: 1s{more}}}"
+
+
+def test_b_o29_an_endpoint_is_called_again_until_it_says_2xx_with_the_same_id_each_time(server, work, trigger):
+    endpoint = Endpoint(Response(status=500), Response(status=429, headers={"Retry-After": "2"}), Response({"rows": 3}))
+    with in_thread(endpoint) as url:
+        work(allowing(url))
+        retry = {"max_attempts": 5, "initial": "PT0.1S", "jitter": "none"}
+        run = trigger({"type": "http", "url": f"{url}/hook"}, payload={"a": 1}, retry=retry)
+        found = ended(server, run)
+    assert (found["state"], found["result"]) == ("succeeded", {"status": 200, "body": {"rows": 3}})
+    errors = [(attempt.get("error") or {}).get("type") for attempt in found["attempts"]]
+    assert errors == ["http:500", "http:429", None]
+    headers = [request.headers for request in endpoint.requests]
+    assert {each["webhook-id"] for each in headers} == {run.rpartition("/")[2]}
+    assert [each["tidewheel-attempt"] for each in headers] == ["1", "2", "3"]
+    assert [each["tidewheel-may-have-run"] for each in headers] == ["false", "true", "true"]
+    tokens = [int(each["tidewheel-fencing-token"]) for each in headers]
+    assert tokens == sorted(set(tokens))
+    finished, started = (
+        datetime.fromisoformat(found["attempts"][i][at]) for i, at in ((1, "finished_at"), (2, "handed_out_at"))
+    )
+    assert started - finished >= timedelta(seconds=2)
+
+
+def test_b_o29_an_endpoint_that_says_404_is_not_asked_again(server, work, trigger):
+    endpoint = Endpoint(Response({"title": "no such hook"}, status=404))
+    with in_thread(endpoint) as url:
+        work(allowing(url))
+        found = ended(server, trigger({"type": "http", "url": f"{url}/hook"}))
+    assert (found["state"], found["error"]["type"], len(endpoint.requests)) == ("failed", "http:404", 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "result"),
+    [
+        ({"outcome": "succeeded", "result": {"rows": 3}}, "succeeded", {"rows": 3}),
+        ({"outcome": "failed", "error": {"type": "NoStock", "message": "none left"}}, "failed", None),
+    ],
+)
+def test_an_endpoint_that_says_202_completes_the_run_later(server, work, trigger, said, state, result):
+    endpoint = Endpoint(Response(status=202))
+    with in_thread(endpoint) as url:
+        worker = work(allowing(url, f", completion_url: '{server.url}'"))
+        run = trigger({"type": "http", "url": f"{url}/hook"}, retry={"max_attempts": 1})
+        eventually(lambda: bool(endpoint.requests), within=WITHIN_SECONDS, what="the endpoint was called")
+        eventually(lambda: server.http.get(run).json()["state"] == "running", within=WITHIN_SECONDS, what="it runs")
+        completion = endpoint.requests[0].headers["tidewheel-completion-url"]
+        assert server.http.post(completion, json=said).status_code == 200
+        found = ended(server, run)
+        assert (found["state"], found.get("result"), len(found["attempts"])) == (state, result, 1)
+        assert server.http.post(completion, json=said).status_code == 200  # again, when the first answer got lost
+        assert (worker.end(), len(endpoint.requests)) == (0, 1)
 
 
 def test_a_command_whose_worker_was_killed_is_run_again_elsewhere_and_told_so(server, work, trigger, tmp_path):

@@ -333,9 +333,30 @@ async def test_a_completion_may_be_repeated_when_its_answer_got_lost(house):
     assert beat.json()["unknown"] == [lease(4)]
 
 
+async def test_who_quotes_a_lease_whole_can_complete_it_at_any_node(house):
+    """An endpoint that a worker has called is no worker, and this node never heard of the lease."""
+    done = {"outcome": "failed", "error": {"type": "NoStock", "message": "none left"}, "retry_after": "PT30S"}
+    response = await house.http.post(f"/v1/leases/{lease(8)}:complete", json=done)
+    assert (response.status_code, response.json()) == (200, {"lease": lease(8), "outcome": "failed"})
+    report = house.reports()[-1]
+    assert (report.number, report.slots, report.tasks, report.held, report.started) == (-1, 0, (), (), ())
+    assert report.finished == (
+        FinishedLease(
+            lease=lease(8), outcome="failed", error=ErrorInfo(type="NoStock", message="none left"),
+            retry_after=30 * SECONDS,
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["x", "default.0.8", "default.1000.8.key", "a b.0.8.key"])
+async def test_what_is_no_lease_cannot_be_completed(house, text):
+    response = await house.http.post(f"/v1/leases/{text}:complete", json={"outcome": "succeeded"})
+    assert (response.status_code, response.json()["code"]) == (404, "unknown_lease")
+    assert house.reports() == []
+
+
 async def test_a_lease_that_this_node_did_not_give_can_be_completed_with_its_workers_name(house):
     done = {"outcome": "succeeded"}
-    assert (await house.http.post(f"/v1/leases/{lease(8)}:complete", json=done)).status_code == 404
     response = await house.http.post(f"/v1/leases/{lease(8)}:complete", json={**done, "worker": "perl-1"})
     assert response.status_code == 200
     assert house.reports()[-1].finished[0].lease == lease(8)

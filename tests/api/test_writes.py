@@ -62,11 +62,11 @@ async def test_faults_of_the_shape_do_not_hide_those_of_the_trigger(house):
     wrong = {
         "trigger": {"cron": "0 2 31 2 *", "timezone": "Europe/Londn"},
         "catchup": {"policy": "all"},
-        "job": {"target": {"type": "http", "url": "https://example.org"}},
+        "job": {"target": {"type": "task", "name": "x"}, "log_retention": "7d"},
     }
     faults = {fault["pointer"]: fault for fault in (await house.http.put(ONE, json=wrong)).json()["faults"]}
-    assert set(faults) == {"/catchup", "/job/target", "/trigger/cron", "/trigger/timezone"}
-    assert faults["/job/target"]["code"] == "not_supported"
+    assert set(faults) == {"/catchup", "/job/log_retention", "/trigger/cron", "/trigger/timezone"}
+    assert faults["/job/log_retention"]["code"] == "not_supported"
     assert "Europe/London" in faults["/trigger/timezone"]["remedy"]
 
 

@@ -12,7 +12,7 @@ from schemas.facts import (
     RunFinished,
     RunRetryScheduled,
 )
-from schemas.internal import FinishedLease, HandOut, LeaseNotice, LeasesRenewed, WorkerReported
+from schemas.internal import FinishedLease, HandOut, LeaseNotice, LeasesRenewed, WorkerReport, WorkerReported
 from tests.dispatcher.harness import T0, Bench, WorkerSim, ended, failed, job, of, only, run, succeeded
 
 MINUTES = timedelta(minutes=1)
@@ -371,3 +371,48 @@ def test_leases_are_numbered_without_gaps_or_repeats_over_restarts():
         bench.take_over()
         bench.read_until = bench.now
     assert len({fact.lease_key for fact in bench.all(HandOut)}) == 6
+
+
+# --- completed by somebody else ---
+
+
+def completion(bench: Bench, *finished: FinishedLease) -> WorkerReport:
+    """A word about leases alone: who sends it is no worker."""
+    return WorkerReport(
+        queue=bench.queue, shard=0, worker="completion", incarnation="completion", number=-1, inbox=5, read_up_to=-1,
+        slots=0, tasks=(), finished=finished,
+    )  # fmt: skip
+
+
+def test_who_quotes_a_lease_whole_can_end_it_and_is_no_worker_for_that():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    given = handed_out(bench, worker)
+    worker.report(slots=0, held=[given], started=[given])
+    bench.later(5)
+    facts = bench.give(completion(bench, succeeded(given, {"rows": 3})))
+
+    ended_ = only(facts, AttemptFinished)
+    assert (ended_.worker, ended_.incarnation, ended_.outcome) == ("w1", "w1-a", AttemptOutcome.SUCCEEDED)
+    assert only(facts, RunFinished).result == {"rows": 3}
+    assert of(facts, WorkerReported) == []
+    assert bench.give(completion(bench, succeeded(given, {"rows": 3}))) == []
+    told = only(worker.report(slots=0, held=[given]), LeaseNotice)
+    assert told.ended == (given.lease,)
+
+
+def test_a_lease_that_is_not_quoted_whole_is_nobodys():
+    bench = Bench()
+    given = handed_out(bench, WorkerSim(bench))
+    guess = FinishedLease(lease=given.lease[:-1] + "x", outcome="succeeded")
+    assert bench.give(completion(bench, guess)) == []
+
+
+def test_a_completion_of_a_lease_that_was_taken_back_is_as_late_as_the_workers_word_would_be():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    given = handed_out(bench, worker)
+    again = only(worker.report(slots=1), HandOut)
+    late = only(bench.give(completion(bench, succeeded(given))), AttemptDuplicate)
+    assert (late.handout, late.incarnation, late.reported) == (given.offset, "w1-a", "succeeded")
+    assert only(bench.give(completion(bench, succeeded(again))), RunFinished).outcome is Outcome.SUCCEEDED

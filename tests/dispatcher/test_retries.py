@@ -117,6 +117,9 @@ def test_b_o21_a_job_that_always_fails_has_five_attempts_and_the_healthy_ones_do
     [
         ("ValueError", "ValueError", True),
         ("ValueError", "KeyError", False),
+        ("ValueError", "http:404", True),
+        ("http:4xx", "http:429", False),
+        ("http:429", "http:429", True),
         ("http:4xx", "http:404", True),
         ("http:4xx", "http:503", False),
         ("http:4xx", "http:4", False),

@@ -234,15 +234,13 @@ def test_a_buffer_has_a_default_where_it_means_something_and_other_definitions_s
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
         "trigger": {"every": "PT15M", "from": "finish", "exclude": {"calendars": ["uk"]}},
-        "job": {
-            "target": {"type": "http", "url": "https://x", "method": "POST"},
-        },
+        "job": JOB | {"log_retention": "7d"},
     }
     refused = faults(definition)
     assert {pointer for pointer, _ in refused} == {
         "/trigger/from",
         "/trigger/exclude/calendars",
-        "/job/target",
+        "/job/log_retention",
     }
     assert {code for _, code in refused} == {"not_supported"}
     assert refused["/trigger/from", "not_supported"][1] == "leave it out"
@@ -278,6 +276,54 @@ def test_a_target_may_be_a_command_of_the_workers_list():
     assert list(faults(job(target={"type": "command", "name": "x", "argv": ["/bin/sh"]}))) == [
         ("/job/target/argv", "unknown_field")
     ]
+
+
+def test_a_target_may_be_an_http_endpoint():
+    body = {"target": {"type": "http", "url": "https://hooks.example.org/x?y=1", "secret": "billing"}}
+    assert definitions.normal_form(definitions.read_job(body, strict=True)[0])["target"] == {
+        "type": "http",
+        "url": "https://hooks.example.org/x?y=1",
+        "method": "POST",
+        "headers": {},
+        "secret": "billing",
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "fault"),
+    [
+        ({"url": "hooks.example.org"}, ("/job/target/url", "url")),
+        ({"url": "ftp://x/"}, ("/job/target/url", "url")),
+        ({"url": "https://user:word@x/"}, ("/job/target/url", "url")),
+        ({"url": "https://x/ y"}, ("/job/target/url", "url")),
+        ({"url": "https://x\\@y/"}, ("/job/target/url", "url")),
+        ({"url": "https://x/#y"}, ("/job/target/url", "url")),
+        ({"url": "https://x:0/"}, ("/job/target/url", "url")),
+        ({"url": "https://x:99999/"}, ("/job/target/url", "url")),
+        ({"url": "https://[::1/"}, ("/job/target/url", "url")),
+        ({"url": "https://x/" + "y" * 2048}, ("/job/target/url", "too_long")),
+        ({}, ("/job/target/url", "missing")),
+        ({"url": "https://x/", "method": "TRACE"}, ("/job/target/method", "unknown_value")),
+        ({"url": "https://x/", "secret": "whsec_/+x"}, ("/job/target/secret", "name")),
+        ({"url": "https://x/", "headers": {"a b": "c"}}, ("/job/target/headers", "header")),
+        ({"url": "https://x/", "headers": {"a": "b\r\nc: d"}}, ("/job/target/headers", "header")),
+        ({"url": "https://x/", "headers": {"A": "b", "a": "c"}}, ("/job/target/headers", "header")),
+        ({"url": "https://x/", "headers": {"Host": "y"}}, ("/job/target/headers", "header")),
+        ({"url": "https://x/", "headers": {"webhook-id": "y"}}, ("/job/target/headers", "header")),
+        ({"url": "https://x/", "headers": {"Authorization": "Bearer y"}}, ("/job/target/headers", "header")),
+        ({"url": "https://x/", "headers": {f"x-{n}": "" for n in range(33)}}, ("/job/target/headers", "too_long")),
+    ],
+)
+def test_what_no_http_endpoint_can_be_is_refused_with_its_field(target, fault):
+    assert list(faults(job(target={"type": "http", **target}))) == [fault]
+
+
+def test_a_method_without_a_body_takes_no_payload():
+    get = job(target={"type": "http", "url": "https://x/", "method": "GET"}, payload={"a": 1})
+    assert faults(get)["/job/payload", "payload"] == (
+        "GET has no body that would carry it",
+        "use POST, or leave it out",
+    )
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -133,6 +133,13 @@ async def test_the_command_line_says_whom_the_worker_speaks_to(queue, spawn):
 
 
 @over_http
+async def test_a_worker_without_a_module_calls_http_endpoints_and_nothing_else(queue, spawn):
+    spawn("-c", "from tidewheel.cli import main; main()", "worker")
+    report = await queue.until(lambda: queue.reports and queue.reports[0])
+    assert report["tasks"] == ["http:"]
+
+
+@over_http
 async def test_a_child_of_a_server_speaks_http_to_it_whatever_the_environment_says_of_kafka(queue, spawn):
     queue.environment["TIDEWHEEL_BOOTSTRAP"] = "127.0.0.1:1"
     spawn("-m", "tidewheel.supervised", "tasks:worker")

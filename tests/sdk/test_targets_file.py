@@ -1,13 +1,15 @@
 """The worker's file of targets: what it says, and what is said about one that is wrong."""
 
+import base64
 import grp
 import os
 import pwd
+from ipaddress import ip_network
 
 import pytest
 
 from tidewheel.targets import settings
-from tidewheel.targets.settings import Command, TargetsUnusable, User, read
+from tidewheel.targets.settings import Command, Http, TargetsUnusable, User, read
 
 USER = pwd.getpwuid(os.geteuid())
 AS_SELF = f"user: {USER.pw_name}"
@@ -118,3 +120,66 @@ def test_a_worker_that_does_not_run_as_root_runs_commands_as_itself_only(monkeyp
     command = read("commands: {it: {argv: [/bin/echo]}}", "targets.yaml", {}).commands["it"]
     assert isinstance(command, Command)
     assert command.user is None
+
+
+def test_endpoints_are_called_with_care_by_default():
+    http = read("http: {}", "targets.yaml", {}).http
+    assert http == Http(
+        allow=(),
+        ports=frozenset({80, 443}),
+        plain=False,
+        answer_within_seconds=30.0,
+        per_host=None,
+        completion_url=None,
+        ca_file=None,
+        secrets={},
+    )
+
+
+def test_how_endpoints_are_called_is_said_and_secrets_come_from_elsewhere(tmp_path):
+    key = base64.b64encode(b"k" * 32).decode()
+    (tmp_path / "new").write_text(f"whsec_{key}\n")
+    text = f"""
+http:
+  allow: [10.1.0.0/16, "::1/128"]
+  ports: [8443]
+  plain: true
+  answer_within: 20s
+  per_host: 3
+  completion_url: https://tidewheel.example.org/
+  secrets:
+    acme/billing: [{{file: {tmp_path / "new"}}}, {{env: OLD}}]
+"""
+    http = read(text, "targets.yaml", {"OLD": base64.b64encode(b"o" * 24).decode()}).http
+    assert http is not None
+    assert http.allow == (ip_network("10.1.0.0/16"), ip_network("::1/128"))
+    assert (http.ports, http.plain, http.per_host, http.answer_within_seconds) == (frozenset({8443}), True, 3, 20.0)
+    assert http.completion_url == "https://tidewheel.example.org"
+    assert http.secrets == {"acme/billing": (b"k" * 32, b"o" * 24)}
+    assert "kkkk" not in repr(http)
+
+
+def test_every_fault_of_how_endpoints_are_called_is_told_and_no_secret():
+    text = """
+http:
+  allow: [10.1.0.1/16]
+  ports: [0]
+  plain: maybe
+  completion_url: example.org
+  proxy: x
+  secrets: {billing: {env: X}, acme/a: whsec_abc, acme/b: {env: SHORT}, acme/c: {env: GONE}, acme/d: {file: /no/file}}
+"""
+    found = faults(text, SHORT="c2hvcnQtc2VjcmV0")
+    assert [fault.partition(": ")[0] for fault in found] == [
+        "http/allow",
+        "http/ports",
+        "http/plain",
+        "http/completion_url",
+        "http/secrets/billing",
+        "http/secrets/acme/a",
+        "http/secrets/acme/b",
+        "http/secrets/acme/c",
+        "http/secrets/acme/d",
+        "http/proxy",
+    ]
+    assert not any("whsec_abc" in fault or "c2hvcnQ" in fault for fault in found)
