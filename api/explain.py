@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from api import views
+from api import chain, views
 from projections.occurrences import DEFERRED
 from projections.store.reader import Scope, Span
 from schemas.faults import Refused
@@ -90,10 +90,15 @@ def forecast_of(services: ApiServices, row: views.Row, begin: datetime, end: dat
     None when this version does not understand the definition.
     """
     subject = f"{row['tenant']}/{row['name']}"
+    is_open, since = chain.standing(services, row)
     try:
-        found = services.forecast(subject, row["definition"], from_=begin, to=end, limit=limit, accepted=True)
+        found = services.forecast(
+            subject, row["definition"], from_=begin, to=end, limit=limit, accepted=True, since=since
+        )
     except Refused:
         return None
+    if is_open:
+        return only(found, 0)  # the end of its run decides
     left = runs_left(services, row)
     if left is not None and begin > (now := services.now()):
         sooner = services.forecast(subject, row["definition"], from_=now, to=begin, limit=limit, accepted=True)

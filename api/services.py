@@ -60,11 +60,13 @@ class Forecast(Protocol):
 
     def __call__(
         self, subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
-        accepted: bool = False,
+        accepted: bool = False, since: datetime | None = None,
     ) -> Outlook:  # fmt: skip
         """The first `limit` occurrences in [from, to) of `tenant/name`, and what is skipped before the last of them.
 
         `Refused` for what an apply would refuse.
+
+        `since` is the end of the run before, for a schedule that counts from there.
 
         Unknown fields are refused with the nearest known name. An `accepted` definition is not judged again: its
         instants may have passed by now, and its unknown fields were kept.

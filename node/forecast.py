@@ -21,12 +21,12 @@ def forecast(now: Callable[[], datetime]) -> Forecast:
 
     def ask(
         subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
-        accepted: bool = False,
+        accepted: bool = False, since: datetime | None = None,
     ) -> Outlook:  # fmt: skip
         tenant, _, name = subject.partition("/")
         found = preview(
             definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name,
-            strict=not accepted, accepted=accepted,
+            strict=not accepted, accepted=accepted, since=since,
         )  # fmt: skip
         return Outlook(
             words=found["words"], rule=found["rule"], tz_version=found["tz_version"], definition=found["definition"],

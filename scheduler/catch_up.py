@@ -32,7 +32,7 @@ def decide(state: ScheduleState, context: Context, recovery: Recovery, due: Due,
         return (_skip(state, context, due, _over(plan, opens - 1), SkipReason.CATCH_UP, "is older than the window"),)
     kept = 1 if plan.catch_up == "latest" else plan.catch_up_limit
     to = to_ms // SECOND_MS
-    if timeline.count(state, due.nominal, to, kept) >= kept:
+    if plan.after_finish is None and timeline.count(state, due.nominal, to, kept) >= kept:
         until = min(_before_kept(state, due.nominal, to, kept), _last_missed(plan, to_ms))
         return (_skip(state, context, due, until, SkipReason.CATCH_UP, _beyond(kept)),)
     return _keep(state, context, due, plan)

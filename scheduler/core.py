@@ -16,6 +16,7 @@ from scheduler import (
     delays,
     due,
     evolving,
+    finishing,
     forwarding,
     keys,
     memory,
@@ -244,5 +245,5 @@ def _with_plans(schedule: ScheduleState) -> ScheduleState:
     for version in range(versions.oldest_deciding(schedule), schedule.version + 1):
         row = schedule.rows.get(versions.row(version))
         if row is not None:
-            plans[version] = plan.of_version(row, hash_key)
+            plans[version] = finishing.bound(plan.of_version(row, hash_key), schedule.chain)
     return replace(schedule, plans=plans)

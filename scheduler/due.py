@@ -7,6 +7,7 @@ which this process came to read them. So the same log leads to the same decision
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from scheduler import (
     backfills,
@@ -14,6 +15,7 @@ from scheduler import (
     delays,
     failing,
     fills,
+    finishing,
     ledger,
     memory,
     overlap,
@@ -33,7 +35,7 @@ from scheduler.state import ScheduleState
 from scheduler.timeline import Due
 from schemas import identity
 from schemas.facts import Cause, Fact, Outcome, RecoveryStarted, RunFinished, SkipReason
-from schemas.scheduling import Failures, HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled
+from schemas.scheduling import HistoryForgotten, MarkMoved, OutcomeHeld, RunSettled
 
 Facts = tuple[Fact, ...]
 Step = Callable[[ScheduleState, Context], Facts]
@@ -116,6 +118,7 @@ def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: in
             outcome=finished.outcome,
             appended_at=from_millis(appended_at_ms),
             nominal_time=finished.nominal_time,
+            finished_at=finished.finished_at if failing.heeds_outcomes(state) else None,
         ),
     )
 
@@ -165,7 +168,12 @@ def _settle(state: ScheduleState, context: Context) -> Facts:
     paused = failing.pause(state, context, held, failures)
     if paused is not None:
         return (paused,)  # in force before the outcome is settled, which comes next
-    return _settled(state, held.run_id, held.outcome, held.at_ms, held.nominal, failures)
+    *told, settled = _settled(state, held.run_id, held.outcome, held.at_ms, held.nominal)
+    assert isinstance(settled, RunSettled), "it stands last"
+    next_from = finishing.next_from(state, held)
+    if failures is not None or next_from is not None:
+        settled = replace(settled, failures=failures, next_from=next_from)
+    return (*told, settled)
 
 
 def _turn(state: ScheduleState, _context: Context) -> Facts:
@@ -175,11 +183,8 @@ def _turn(state: ScheduleState, _context: Context) -> Facts:
     return (MarkMoved(tenant=state.tenant, schedule=state.name, until=until, passed=passed),)
 
 
-def _settled(
-    state: ScheduleState, run_id: str, outcome: Outcome, at_ms: int, nominal: int | None,
-    failures: Failures | None = None,
-) -> Facts:  # fmt: skip
-    """The run is not active any more, and whoever follows the schedule is told."""
+def _settled(state: ScheduleState, run_id: str, outcome: Outcome, at_ms: int, nominal: int | None) -> Facts:
+    """The run is not active any more, and whoever follows the schedule is told; that comes last."""
     settled = RunSettled(
         tenant=state.tenant,
         schedule=state.name,
@@ -188,7 +193,6 @@ def _settled(
         appended_at=from_millis(at_ms),
         counted=nominal is not None or identity.is_dependency(run_id),
         nominal_time=None if nominal is None else from_seconds(nominal),
-        failures=failures,
     )
     return (*listeners.reports(state, run_id, outcome, at_ms), settled)
 

@@ -10,7 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scheduler import backfills, delays, failing, fills, keys, ledger, memory, plan, sweeps, timeline, versions
+from scheduler import (
+    backfills,
+    delays,
+    failing,
+    fills,
+    finishing,
+    keys,
+    ledger,
+    memory,
+    plan,
+    sweeps,
+    timeline,
+    versions,
+)
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
 from scheduler.links import edges, listeners, triggers
@@ -93,7 +106,7 @@ def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     if state.exists:
         state = updated(state, ended=versions.end(state, millis(fact.effective_at)))
     state.rows.put(versions.row(fact.version), row)
-    plans = {**state.plans, fact.version: plan.of_version(row, fact.subject)}
+    plans = {**state.plans, fact.version: finishing.bound(plan.of_version(row, fact.subject), state.chain)}
     phase = Phase(from_ms=millis(fact.effective_at), version=fact.version, paused=state.paused)
     if state.paused:
         phase = replace(phase, since_ms=state.phases[-1].paused_ms)
@@ -215,6 +228,8 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     if decided_by is not None and decided_by.max_runs is not None:
         new.counted_runs += 1
     nominal = seconds(fact.nominal_time)
+    if decided_by is not None and decided_by.after_finish is not None:
+        finishing.link(new, nominal, None)
     if state.waiting is not None and state.waiting.nominal == nominal:
         return _next_waiting(new, nominal, decision=CREATED)
     return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version))
@@ -237,12 +252,16 @@ def _skipped(state: ScheduleState, fact: OccurrenceSkipped) -> ScheduleState:
         count = 1
     else:
         return state  # a local reading that is no occurrence
+    new = draft(state)
+    decided_by = state.plans.get(fact.version)
+    if decided_by is not None and decided_by.after_finish is not None:
+        finishing.link(new, last, last)
     if state.waiting is not None and state.waiting.nominal == first:
-        return _next_waiting(draft(state), first, decision=SKIPPED, reason=fact.reason.value)
+        return _next_waiting(new, first, decision=SKIPPED, reason=fact.reason.value)
     segment = Segment(
         from_=first, to=last, count=count, version=fact.version, decision=SKIPPED, reason=fact.reason.value
     )
-    return _entered(draft(state), segment)
+    return _entered(new, segment)
 
 
 def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
@@ -254,6 +273,8 @@ def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
         until_ms=None if fact.until is None else millis(fact.until),
     )
     new = draft(state)
+    if state.plans[fact.version].after_finish is not None:
+        finishing.link(new, nominal, None)
     new.waiting_count += 1
     if state.waiting is None:
         new.waiting = waiting
@@ -297,6 +318,7 @@ def _held(state: ScheduleState, fact: OutcomeHeld) -> ScheduleState:
         run_id=fact.run_id,
         outcome=fact.outcome,
         nominal=None if fact.nominal_time is None else seconds(fact.nominal_time),
+        finished=None if fact.finished_at is None else seconds(fact.finished_at),
     )
     return changed(state, held=(*state.held, held))
 
@@ -321,7 +343,9 @@ def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
         new.segments = ledger.resolve(
             state.segments, state.rows, seconds(fact.nominal_time), outcome=fact.outcome.value
         )
-    # What is due did not change, so what was computed about it is kept.
+    if fact.next_from is not None and fact.nominal_time is not None:
+        finishing.link(new, seconds(fact.nominal_time), seconds(fact.next_from))
+    # Else what is due did not change, so what was computed about it is kept.
     return finished(new)
 
 

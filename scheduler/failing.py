@@ -83,7 +83,7 @@ def inserted(phases: tuple[Phase, ...], own: Phase) -> tuple[Phase, ...]:
     last, inherits = own, True
     for phase in phases[len(earlier) :]:
         inherits = inherits and phase.version > last.version and not last.deleted
-        last = replace(phase, paused=True) if inherits else phase
+        last = replace(phase, paused=True, since_ms=own.from_ms) if inherits else phase
         result.append(last)
     return tuple(result)
 

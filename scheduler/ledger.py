@@ -88,7 +88,9 @@ def names(state: ScheduleState, segment: Segment, nominal: int) -> bool:
     if nominal in {segment.from_, segment.to}:
         return True
     plan = state.plans.get(segment.version)
-    return segment.count > 1 and (plan is None or plan.trigger.next_after(nominal - 1) == nominal)
+    if plan is None or plan.after_finish is not None:
+        return segment.count > 1
+    return segment.count > 1 and plan.trigger.next_after(nominal - 1) == nominal
 
 
 def forget_at(state: ScheduleState, kept_seconds: int) -> int | None:

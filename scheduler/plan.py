@@ -83,11 +83,13 @@ class Plan:
     failures_max: int | None = None
     after: tuple[definitions.After, ...] = ()
     follows: bool = False
+    after_finish: int | None = None  # so many seconds behind the end of the run before: see `finishing`
+    anchor: int = 0  # where the first such interval begins
 
     @property
     def heeds_outcomes(self) -> bool:
         """Whether how a run ends decides about others, even where none is in another's way."""
-        return self.failures_max is not None or self.follows
+        return self.failures_max is not None or self.follows or self.after_finish is not None
 
     def due_ms(self, nominal: int) -> int:
         """When an occurrence is due: at its nominal instant, or by its jitter later, but before the next one."""
@@ -149,6 +151,7 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         exclusions=exclusions_of(schedule.trigger, hash_key),
         max_runs=schedule.trigger.max_runs,
         jitter_ms=(schedule.trigger.jitter or timedelta()) // MILLISECOND,
+        **_after_finish(schedule.trigger, anchor),
     )
 
 
@@ -182,6 +185,13 @@ def _plan(schedule: definitions.Schedule, hash_key: str, **of_trigger: Any) -> P
     )
 
 
+def _after_finish(trigger: definitions.Trigger, anchor: int | None) -> dict[str, Any]:
+    if trigger.from_ is None or trigger.every is None:
+        return {}
+    begins = seconds(trigger.anchor) if trigger.anchor is not None else anchor
+    return {"after_finish": trigger.every // timedelta(seconds=1), "anchor": begins}
+
+
 def trigger_of(trigger: definitions.Trigger, hash_key: str, *, anchor: int | None = None) -> occurrences.Trigger:
     """The trigger that a definition's words mean. `anchor` stands in for one that is not given."""
     named = _unbounded(trigger, hash_key, anchor)
@@ -205,6 +215,8 @@ def _unbounded(trigger: definitions.Trigger, hash_key: str, anchor: int | None) 
     if trigger.every is not None:
         given = anchor if trigger.anchor is None else seconds(trigger.anchor)
         assert given is not None, "an accepted interval has an anchor"
+        if trigger.from_ is not None:
+            given += trigger.every // timedelta(seconds=1)
         return occurrences.EveryTrigger(trigger.every // timedelta(seconds=1), given)
     if trigger.at is not None:
         return occurrences.AtTrigger(tuple(seconds(instant) for instant in trigger.at))
@@ -306,6 +318,8 @@ def _rule(words: definitions.Trigger, trigger: occurrences.Trigger) -> str:
             return f"{'cron' if words.rrule is None else 'rrule'} {expression} {zone.name}"
         case occurrences.UnionTrigger(parts=parts):
             return f"cron {_quoted([str(part.expression) for part in parts])} {parts[0].zone.name}"
+        case occurrences.EveryTrigger() if words.from_ is not None:
+            return f"every {durations.render(words.every or timedelta())} from finish"
         case occurrences.EveryTrigger(anchor=anchor):
             return f"every {durations.render(words.every or timedelta())} from {text(from_seconds(anchor))}"
         case _:

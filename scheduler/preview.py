@@ -15,7 +15,7 @@ from heapq import merge
 from itertools import groupby, islice
 from typing import Any
 
-from scheduler import checks, occurrences, words
+from scheduler import checks, finishing, occurrences, words
 from scheduler.instants import from_millis, from_seconds, seconds, text
 from scheduler.occurrences.zones import Segment
 from scheduler.plan import Plan
@@ -40,19 +40,22 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     name: str = NAMELESS,
     strict: bool = True,
     accepted: bool = False,
+    since: datetime | None = None,
 ) -> dict[str, Any]:
     """The occurrences in [from_, to), the first `limit` of them, and what clock changes in that time do to them.
 
     What rules and policies take out before the last of them is `skipped`, again the first `limit`. A definition that
-    was `accepted` some time ago may be over by now: that is no fault then.
+    was `accepted` some time ago may be over by now: that is no fault then. Where an interval counts from the end of a
+    run, one is known: the first, or the one that counts from `since`.
     """
     faults = tuple(_range_faults(from_, to, limit))
     if faults:
         raise Refused(*faults)
     checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict, accepted=accepted)
-    plan = checked.plan
+    plan = checked.plan if since is None else finishing.counted_from(checked.plan, since)
     first, last = seconds(from_) - (from_.microsecond == 0), min(seconds(to) - (to.microsecond == 0), LAST_INSTANT)
     left = limit if accepted else min(limit, _left(plan, seconds(now), first))
+    left = min(left, limit if plan.after_finish is None else 1)
     due, taken = _met(plan, first, last, left)
     return {
         "words": words.sentence(plan),
@@ -149,7 +152,7 @@ def _occurrence(plan: Plan, nominal: int) -> dict[str, str]:
     found = {"nominal_time": text(from_seconds(nominal)), "local_time": _local(nominal + offset, offset)}
     if plan.jitter_ms:
         found["due_at"] = text(from_millis(plan.due_ms(nominal)))
-    note = "; ".join(filter(None, (_note(plan, nominal), _jitter(found.get("due_at")))))
+    note = "; ".join(filter(None, (_note(plan, nominal), _jitter(found.get("due_at")), finishing.note(plan))))
     return found | {"note": note} if note else found
 
 

@@ -72,6 +72,7 @@ class Held:
     run_id: str
     outcome: Outcome
     nominal: int | None = None
+    finished: int | None = None  # the second it ended in, where one interval counts from there
 
 
 @frozen
@@ -125,6 +126,17 @@ class Delays:
 
 
 NO_DELAYS = Delays()  # no command waits
+
+
+@frozen
+class Chain:
+    """The last occurrence that follows the end of the one before: the next one counts from `since`.
+
+    None while its run is open, or it waits for one: then nothing is due.
+    """
+
+    nominal: int
+    since: int | None = None
 
 
 @frozen
@@ -197,6 +209,7 @@ class ScheduleState:
     phases: tuple[Phase, ...] = ()
     counted_runs: int = 0  # of occurrences, since a version first gave `max_runs`
     failures: Failures | None = None  # in a row, where enough of them pause the schedule
+    chain: Chain | None = None  # where intervals count from the end of a run
     # What is going on:
     active: int = 0
     open_runs: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduler import occurrences, timeline
+from scheduler import finishing, occurrences, timeline
 from scheduler.instants import from_seconds, text
 from scheduler.plan import NEVER, Plan
 from scheduler.state import ScheduleState
@@ -19,7 +19,10 @@ UPSTREAMS_SHOWN_MAX = 3
 
 def sentence(plan: Plan) -> str:
     """When the schedule is due, in words."""
-    words = "" if plan.trigger is NEVER else occurrences.describe(plan.trigger)
+    if plan.after_finish is not None:
+        words = finishing.words(plan)
+    else:
+        words = "" if plan.trigger is NEVER else occurrences.describe(plan.trigger)
     if plan.jitter_ms:
         words += f", each up to {durations.render(timedelta(milliseconds=plan.jitter_ms))} later"
     if plan.exclusions is not None:
@@ -49,6 +52,8 @@ def following(plan: Plan, after: int, count: int = NEXT_SHOWN) -> tuple[datetime
     """The next occurrences after an instant."""
     found: list[datetime] = []
     nominal = plan.next_after(after)
+    if plan.after_finish is not None:
+        count = min(count, 1)  # those behind it depend on when its run ends
     while nominal is not None and nominal < timeline.LAST_INSTANT and len(found) < count:
         found.append(from_seconds(nominal))
         nominal = plan.next_after(nominal)

@@ -380,7 +380,6 @@ def given(value: Any) -> bool:
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
 _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Job, "log_retention", given, "leave it out"),
-    (Trigger, "from_", given, "leave it out"),
     (Exclude, "calendars", given, "write their dates"),
     (CatchUp, "rate", given, "leave it out"),
 )

@@ -45,6 +45,7 @@ class OutcomeHeld(_OfSchedule):
     outcome: Outcome
     appended_at: datetime
     nominal_time: datetime | None = None
+    finished_at: datetime | None = None  # where others count from there
 
 
 @frozen
@@ -61,6 +62,7 @@ class RunSettled(_OfSchedule):
     """The schedule knows how a run ended: it is not active any more. `counted` says whether it stood in others' way.
 
     `failures` is how many have failed in a row now, where that is counted and changed; a count of 0 begins anew.
+    `next_from` is what the next occurrence counts from, where that follows the end of a run.
     """
 
     TYPE: ClassVar[str] = "tidewheel.run.settled.v1"
@@ -72,6 +74,7 @@ class RunSettled(_OfSchedule):
     counted: bool
     nominal_time: datetime | None = None
     failures: Failures | None = None
+    next_from: datetime | None = None
     backfill: str = ""
 
 

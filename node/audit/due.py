@@ -29,19 +29,25 @@ def due(definition: Definition, hash_key: str, after: int, until: int) -> Iterat
     if after >= until or (definition.get("trigger") is None and definition.get("after")):
         return iter(())  # what only follows others is never due
     trigger = definition["trigger"]
-    if trigger.get("start_at") is not None:
-        after = max(after, _instant(trigger["start_at"]) - 1)  # the first instant counts, the last does not
-    if trigger.get("end_at") is not None:
-        until = min(until, _instant(trigger["end_at"]) - 1)
+    after, until = within(trigger, after, until)
     return _named(trigger, hash_key, after, until) if after < until else iter(())
+
+
+def within(trigger: Mapping[str, Any], after: int, until: int) -> tuple[int, int]:
+    """The part of (after, until] that lies within a trigger's bounds."""
+    if trigger.get("start_at") is not None:
+        after = max(after, instant(trigger["start_at"]) - 1)  # the first instant counts, the last does not
+    if trigger.get("end_at") is not None:
+        until = min(until, instant(trigger["end_at"]) - 1)
+    return after, until
 
 
 def _named(trigger: Mapping[str, Any], hash_key: str, after: int, until: int) -> Iterator[int]:
     """What the trigger names, whatever its bounds."""
     if trigger.get("at") is not None:
-        return iter(sorted({at for at in map(_instant, trigger["at"]) if after < at <= until}))
+        return iter(sorted({at for at in map(instant, trigger["at"]) if after < at <= until}))
     if trigger.get("every") is not None:
-        return _every(duration_seconds(trigger["every"]), _instant(trigger["anchor"]), after, until)
+        return _every(duration_seconds(trigger["every"]), instant(trigger["anchor"]), after, until)
     if trigger.get("rrule") is not None:
         return _rule(trigger, after, until)
     if isinstance(trigger["cron"], str):
@@ -68,7 +74,7 @@ class _Rule:
 
 
 def _rule(trigger: Mapping[str, Any], after: int, until: int) -> Iterator[int]:
-    text, zone, anchor = trigger["rrule"], trigger["timezone"], _instant(trigger["anchor"])
+    text, zone, anchor = trigger["rrule"], trigger["timezone"], instant(trigger["anchor"])
     read = _Rule(text, anchor + localtime.offset(zone, anchor))
     last = recurrence.until(text)
     start, end = max(after + 1, anchor), min(until, until if last is None else last) + 1
@@ -133,7 +139,8 @@ def _counts(zone: str, fold_policy: str, instant: int) -> bool:
     return True
 
 
-def _instant(text: str) -> int:
+def instant(text: str) -> int:
+    """In seconds since 1970."""
     return int(datetime.fromisoformat(text).timestamp())
 
 

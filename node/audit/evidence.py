@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from node.audit.finishing import Ended
 from node.audit.source import AuditSource, Entry
 from schemas import identity, topics
 from schemas.frozen import frozen
@@ -78,6 +79,8 @@ class Story:
     deferred: dict[int, str] = field(default_factory=dict)
     not_due: dict[str, int] = field(default_factory=dict)
     runs: dict[str, datetime] = field(default_factory=dict)  # every run, and when it was created
+    ended: dict[str, Ended] = field(default_factory=dict)  # by the first outcome that was written
+    changes_ms: list[int] = field(default_factory=list)  # when what is in force changed
 
 
 @dataclass(slots=True)
@@ -203,7 +206,11 @@ class _Reading:
             if event["type"] == "tidewheel.run.finished.v1" and self._is_new(event["id"]):
                 data = event["data"]
                 runs = self._evidence.outcomes.setdefault(data["run_id"], {})
-                runs.setdefault((data["tenant"], data["schedule"]), {})[event["id"]] = data["outcome"]
+                name = (data["tenant"], data["schedule"])
+                runs.setdefault(name, {})[event["id"]] = data["outcome"]
+                if name in self._evidence.stories:
+                    ended = Ended(finished=_seconds(data["finished_at"]), written_ms=_millis(entry.appended_at))
+                    self._evidence.stories[name].ended.setdefault(data["run_id"], ended)
 
     def _runs(self, partition: int) -> None:
         """What a dispatcher gets to read. Only asked whether it is there: it may be there more than once."""
@@ -281,12 +288,21 @@ def _deferred(story: Story, data: Mapping[str, Any], _event: str) -> None:
     story.deferred[_seconds(data["nominal_time"])] = data["reason"]
 
 
+def _changed(story: Story, data: Mapping[str, Any], _event: str) -> None:
+    story.changes_ms.append(_millis(datetime.fromisoformat(data["effective_at"])))
+
+
 _CHANGELOG = topics.changelog_topic("scheduler")
 _TAKEN = {
     "tidewheel.run.created.v1": _created,
     "tidewheel.occurrence.skipped.v1": _skipped,
     "tidewheel.occurrence.deferred.v1": _deferred,
+    **{f"tidewheel.schedule.{word}.v1": _changed for word in ("accepted", "paused", "resumed", "deleted")},
 }
+
+
+def _millis(instant: datetime) -> int:
+    return round(instant.timestamp() * 1000)
 
 
 def _seconds(text: str) -> int:

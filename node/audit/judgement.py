@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 
-from node.audit.due import due
+from node.audit.due import due, duration_seconds, instant, within
 from node.audit.evidence import Decision, Evidence, Name, Story, Version
 from node.audit.exclusion import excluded
 from node.audit.expression import NotUnderstood
+from node.audit.finishing import Chain
 from node.audit.jitter import due_ms
 from node.audit.report import OFFENDERS_MAX, Offender, Report
 
@@ -60,12 +61,13 @@ class _Case:
         self._is_out: Callable[[int], bool] = excluded({"trigger": {}}, "")
 
     def judge(self, after: int, until: int) -> None:
+        self._chain = self._chained(after)
         for version in sorted(self._story.versions, key=lambda version: version.number):
             begins = max(after, _floor(version.effective_from))
             ends = until if version.effective_to is None else min(until, _floor(version.effective_to))
             try:
                 self._is_out = excluded(version.definition, "/".join(self._name))
-                for nominal in due(version.definition, "/".join(self._name), begins, ends):
+                for nominal in self._due(version, begins, ends):
                     self._occurrence(nominal, version, until)
             except (NotUnderstood, KeyError) as error:
                 self._accuse("not_audited", f"version {version.number}", str(error))
@@ -73,6 +75,23 @@ class _Case:
         self._decided_without_being_due(after, until)
         self._backfilled(after, until)
         self._report.not_due.update(self._story.not_due)
+
+    def _due(self, version: Version, begins: int, ends: int) -> Iterator[int]:
+        trigger = version.definition["trigger"]
+        if trigger.get("from") != "finish":
+            return due(version.definition, "/".join(self._name), begins, ends)
+        begins, ends = within(trigger, begins, ends)
+        interval, anchor = duration_seconds(trigger["every"]), instant(trigger["anchor"])
+        return self._chain.due(interval, anchor, begins, ends) if begins < ends else iter(())
+
+    def _chained(self, after: int) -> Chain:
+        """Decisions of versions that count from the end of a run. What was trimmed may be what the first rests on."""
+        numbers = {v.number: v for v in self._story.versions if v.definition.get("trigger", {}).get("from") == "finish"}
+        created = {d.nominal: d.run_id for d in self._story.created if d.version in numbers}
+        skipped = {d.nominal: d.nominal for d in self._story.skipped if d.version in numbers}
+        skipped |= {d.nominal: d.until - 1 for d in self._story.skipped_ranges if d.version in numbers}
+        is_cut = any(_floor(version.effective_from) < after for version in numbers.values())
+        return Chain(created, skipped, self._story.ended, self._story.changes_ms, after if is_cut else None)
 
     def _occurrence(self, nominal: int, version: Version, until: int) -> None:
         self._report.due += 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from scheduler import checks, keys, timeline, versions, words
+from scheduler import checks, finishing, keys, timeline, versions, words
 from scheduler.checks import Checked
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, effective_ms, mark_before, too_many_changes
 from scheduler.context import Context
@@ -29,6 +30,7 @@ def decide(state: ScheduleState, command: Command, request: SchedulePut, context
     at_ms = effective_ms(state, command, context)
     try:
         checked = _checked(state, request.definition, current, at_ms, context)
+        checked = replace(checked, plan=finishing.bound(checked.plan, state.chain))
     except Refused as refusal:
         return Rejected(reason="invalid", status=422, faults=refusal.faults)
     warnings = (*checked.warnings, *_unknown_job(checked.plan, state.tenant, context))

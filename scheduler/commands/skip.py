@@ -29,7 +29,8 @@ def decide(state: ScheduleState, command: Command, request: ScheduleSkipOccurren
     if skipping.request(state, nominal) is not None:
         return Accepted(body=_body(state, nominal, at_ms, changed=False))
     plan = state.plans[state.phases[-1].version]
-    if plan.next_after(nominal - 1) != nominal:
+    known = plan.next_after(state.decided_until if plan.after_finish is not None else nominal - 1)
+    if known != nominal:
         return _no_occurrence(nominal, words.following(plan, nominal, 1))
     if state.skips >= SKIPS_MAX:
         message = f"{SKIPS_MAX} occurrences to come are to be skipped already"

@@ -1,5 +1,8 @@
 """An audit counts every due occurrence once, and finds each kind of fault that is planted in a log."""
 
+from datetime import timedelta
+from typing import Any
+
 import httpx
 import orjson
 import pytest
@@ -435,3 +438,44 @@ def test_what_was_decided_by_other_time_zone_data_is_not_judged_by_ours():
     result = report(world)
     assert result.clean
     assert (result.due, result.created, result.since_adoption) == (4, 4, 1)
+
+
+# --- intervals that count from the end of a run -------------------------------------------------------------------
+
+
+def chained() -> World:
+    """Every five minutes after the end of the run before, from noon on: that of 12:05 ends at 12:07."""
+    world = World()
+    trigger: dict[str, Any] = {"every": "PT5M", "from": "finish", "anchor": "2026-03-02T12:00:00Z"}
+    world.version(**trigger)
+    run = world.created("12:05")
+    world.finished(run, finished_at=at("12:07") + timedelta(milliseconds=500))
+    return world
+
+
+def test_what_follows_the_end_of_a_run_is_due_an_interval_after_it():
+    world = chained()
+    world.created("12:12")
+    world.decided(at("12:30"))
+    assert (report(world).due, report(world).created, found(world)) == (2, 2, [])
+
+
+def test_what_follows_the_end_of_a_run_and_has_no_decision_is_missing():
+    world = chained()
+    world.decided(at("12:12"))
+    assert found(world) == [("missing", "2026-03-02T12:12:00Z", "due by version 1")]
+
+
+def test_a_run_by_the_clock_where_the_end_of_the_run_before_decides_is_accused():
+    world = chained()
+    world.created("12:10")
+    world.decided(at("12:11"))
+    assert [kind for kind, *_ in found(world)] == ["unexpected"]
+
+
+def test_of_what_was_trimmed_the_first_decision_that_is_told_is_believed():
+    world = chained()
+    world.created("12:40")
+    world.trimmed(at("12:30"))
+    world.decided(at("12:50"))
+    assert (report(world).due, found(world)) == (1, [])

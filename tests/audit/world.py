@@ -168,8 +168,7 @@ class World:
             outcome=outcome,
             attempts=1,
             created_at=run.created_at,
-            finished_at=run.created_at,
-            **fields,
+            **{"finished_at": run.created_at, **fields},
         )
         self._append(topics.RUN_OUTCOMES, self.partition(run.schedule), fact.subject, fact)
 

@@ -103,7 +103,7 @@ class Shell:
         fact = RunFinished(
             tenant=created.tenant, schedule=created.schedule, run_id=created.run_id, version=created.version,
             cause=created.cause, outcome=Outcome(outcome), attempts=1, created_at=created.created_at,
-            finished_at=self.now, nominal_time=created.nominal_time,
+            finished_at=self.now if published is None else at(published), nominal_time=created.nominal_time,
         )  # fmt: skip
         _, value = codec.encode(fact, source="tidewheel/dispatcher/0", time=self.now)
         return self.record(topics.RUN_OUTCOMES, codec.parse(value), published=published)

@@ -59,6 +59,7 @@ OVERLAPS = [
     {"policy": "cancel_other", "limit": 2}, {"policy": "terminate_other"},
 ]  # fmt: skip
 CATCH_UPS = [{"policy": "skip"}, {"policy": "latest"}, {"policy": "all", "limit": 5, "window": "PT20S"}]
+SECONDS = st.sampled_from([1, 2, 5])  # of an interval
 STOPS_WITHIN = timedelta(milliseconds=2500)  # of the occurrence, which may come later by its jitter and by one batch
 OUTCOMES = ["succeeded", "succeeded", "failed", "timed_out", "cancelled"]
 LASTING_MS = [500, 900, 1300, 2600, 5100, 11_000]
@@ -321,6 +322,29 @@ def due(shell: Shell) -> dict[int, int]:
     return found
 
 
+def chains() -> st.SearchStrategy[History]:
+    """Histories of a schedule whose interval counts from the end of the run before, most of its life."""
+    trigger = {"every": "PT2S", "from": "finish"}
+    chained = st.builds(lambda body, second: body | {"trigger": trigger | {"every": f"PT{second}S"}}, bodies(), SECONDS)
+    others = st.sampled_from(["SchedulePause", "ScheduleResume", "ScheduleTrigger", "ScheduleDelete"])
+    at_ms = st.integers(0, END_SECONDS * 1000)
+    put = st.builds(
+        lambda ms, body: Change(ms, "SchedulePut", {"definition": body}), at_ms, st.one_of(chained, bodies())
+    )
+    change = st.one_of(put, st.builds(lambda ms, kind: Change(ms, kind, {}), at_ms, others))
+    return st.builds(
+        lambda body, more, lasting, ends: History(
+            (Change(0, "SchedulePut", {"definition": body}), *sorted(more, key=lambda change: change.at_ms)),
+            tuple(lasting),
+            outcomes=tuple(ends),
+        ),
+        chained,
+        st.lists(change, max_size=4),
+        st.lists(st.sampled_from(LASTING_MS), min_size=1, max_size=4),
+        st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=5),
+    )
+
+
 def lived(history: History, cut_ms: list[int], steps: int | None = None, *, waiting: bool = False) -> Shell:
     shell = Life(history, waiting).through(cut_ms, steps).shell
     LABELS.clear()
@@ -333,6 +357,16 @@ def waiting(shell: Shell) -> set[int]:
     """Seconds that still wait for a run to end."""
     decided = decisions(shell)
     return {_ms(f.nominal_time) // 1000 for f in shell.all(OccurrenceDeferred)} - set(decided)
+
+
+def instants(shell: Shell) -> list[tuple[str, ...]]:
+    """What was decided about which instants: ranges by their ends, as their instants follow from outcomes."""
+    found = [(run.nominal_time, "created", run.version) for run in shell.all(RunCreated) if run.nominal_time]
+    for fact in shell.all(OccurrenceSkipped):
+        begin = fact.nominal_time if fact.range is None else fact.range.from_
+        assert begin is not None, "nothing is dropped on a clock that never moves"
+        found.append((begin, fact.reason.value, fact.version))
+    return [(str(nominal), what, str(version)) for nominal, what, version in sorted(found, key=str)]
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------
@@ -353,6 +387,12 @@ def test_every_due_occurrence_has_exactly_one_decision_or_waits_and_nothing_else
 @given(histories(), cuts(), cuts(), st.sampled_from([None, 2]))
 def test_decisions_do_not_depend_on_how_time_was_cut(history, one, other, steps):
     assert decisions(lived(history, one)) == decisions(lived(history, other, steps))
+
+
+@settings(max_examples=60)
+@given(chains(), cuts(), cuts(), st.sampled_from([None, 2]))
+def test_intervals_that_count_from_the_end_of_a_run_do_not_depend_on_it_either(history, one, other, steps):
+    assert instants(lived(history, one)) == instants(lived(history, other, steps))
 
 
 @settings(max_examples=40)

@@ -233,17 +233,16 @@ def test_a_buffer_has_a_default_where_it_means_something_and_other_definitions_s
 
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
-        "trigger": {"every": "PT15M", "from": "finish", "exclude": {"calendars": ["uk"]}},
+        "trigger": {"every": "PT15M", "exclude": {"calendars": ["uk"]}},
         "job": JOB | {"log_retention": "7d"},
     }
     refused = faults(definition)
     assert {pointer for pointer, _ in refused} == {
-        "/trigger/from",
         "/trigger/exclude/calendars",
         "/job/log_retention",
     }
     assert {code for _, code in refused} == {"not_supported"}
-    assert refused["/trigger/from", "not_supported"][1] == "leave it out"
+    assert refused["/trigger/exclude/calendars", "not_supported"][1] == "write their dates"
     assert list(faults({"job": JOB})) == [("/trigger", "missing")]
 
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from node.audit import audit
+from node.audit.source import LogSource
 from runtime.logs.simulated import SimulatedLog
 from schemas import topics
 from schemas.facts import (
@@ -165,3 +167,25 @@ def test_a_crash_of_everything_loses_and_doubles_nothing(line: Line) -> None:
     assert len(runs) == 10
     assert set(runs.values()) == {1}
     assert Counter(fact.run_id for fact in finished(line)) == runs
+
+
+def test_an_interval_that_counts_from_the_end_of_the_run_before_goes_through_the_whole_line_and_the_audit(
+    line: Line,
+) -> None:
+    """The audit walks it from outcomes: nothing is missing, nothing unexpected, while runs end and while it pauses."""
+    worker = line.worker()
+    line.command("schedule.put", schedule(trigger={"every": "PT3S", "from": "finish"}, pause_on_failure=2))
+    line.settle()
+    line.advance(timedelta(seconds=20))
+    runs = [fact.run_id for fact in line.facts(topics.RUNS) if isinstance(fact, RunCreated)]
+    ends = [fact.finished_at for fact in finished(line)]
+    assert len(runs) >= 5
+    assert [fact.nominal_time for fact in line.facts(topics.RUNS) if isinstance(fact, RunCreated)] == [
+        NOON + timedelta(seconds=3),
+        *(end.replace(microsecond=0) + timedelta(seconds=3) for end in ends[: len(runs) - 1]),
+    ]
+    worker.task = fail
+    line.advance(timedelta(minutes=3))
+    report = audit(LogSource(line.log))
+    assert (report.offenders, report.created) == ({}, len(finished(line)))
+    assert report.skipped["paused"] > 10
