@@ -152,6 +152,7 @@ class Evidence:
 
     stores: tuple[StoreContents, ...] = ()
     owners: Mapping[Partition, str | None] = field(default_factory=dict)  # at the end; None: nobody
+    restored: Mapping[Partition, tuple[datetime, ...]] = field(default_factory=dict)  # when somebody took it over
 
     history: tuple[Call, ...] = ()
     executions: tuple[Execution, ...] = ()

@@ -13,7 +13,6 @@ What the log says of the time of a report is compared with what the owner's cloc
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -30,6 +29,7 @@ from simulation.checkers.reading import (
     Event,
     Fact,
     Written,
+    appended_at,
     changelogs,
     documents,
     events,
@@ -117,7 +117,7 @@ def _partition(
     ahead = iter(reports)
     unread = next(ahead, None)
     for written in log.whole:
-        position, made_at = _position(written), _appended_at(evidence, written)
+        position, made_at = _position(written), appended_at(evidence, written)
         facts = [*written.facts()]
         while unread is not None and unread.place.offset < position:
             yield from _heard(leases, unread, facts)
@@ -134,14 +134,6 @@ def _position(written: Written) -> int:
     """Up to where the reports are read once a transaction is made."""
     assert written.footer is not None, "what is whole has a footer"
     return next((item["offset"] for item in written.footer["positions"] if item["topic"] == topics.ATTEMPTS), 0)
-
-
-def _appended_at(evidence: Evidence, written: Written) -> datetime:
-    """When the log took a transaction's footer."""
-    place = written.footer_at
-    assert place is not None, "what is whole has a footer"
-    records = evidence.records[TopicPartition(place.topic, place.partition)]
-    return records[bisect_left(records, place.offset, key=lambda record: record.offset)].appended_at
 
 
 def _listed(reports: list[Event]) -> dict[tuple[str, str], list[datetime]]:

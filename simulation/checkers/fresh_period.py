@@ -1,7 +1,8 @@
 """After a takeover every lease has one fresh period: a part of I22.
 
 A new owner has not listened while nobody did. A lease that an owner before it gave, and whose holder it has not heard
-of, does not end by itself before the new one has been there for the lease's whole length.
+of, does not end by itself before the new one has been there for the lease's whole length. Somebody is a new owner who
+has restored the partition since it was last written to: an epoch rises, too, when an owner doubts its own producer.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from simulation.checkers.marks import duration
-from simulation.checkers.reading import DISPATCHER, Changelog, Data, Fact, Written, changelogs, instant
+from simulation.checkers.reading import (
+    DISPATCHER,
+    Changelog,
+    Data,
+    Fact,
+    Written,
+    appended_at,
+    changelogs,
+    instant,
+)
 from simulation.evidence import Evidence, Violation
 
 ID = "I22"
@@ -21,7 +31,6 @@ ID = "I22"
 class _Owner:
     """Who has a partition, since when by its own clock, and what it inherited and heard."""
 
-    epoch: int
     since: datetime
     inherited: dict[tuple[str, int], Data]  # hand-outs of its predecessors that are live, by holder and offset
     heard: set[str] = field(default_factory=set)
@@ -30,10 +39,12 @@ class _Owner:
 def check(evidence: Evidence) -> Iterator[Violation]:
     """Every lease that ended within its first period under a new owner."""
     for log in changelogs(evidence, DISPATCHER):
-        yield from _partition(log)
+        yield from _partition(evidence, log)
 
 
-def _partition(log: Changelog) -> Iterator[Violation]:
+def _partition(evidence: Evidence, log: Changelog) -> Iterator[Violation]:
+    restored = evidence.restored.get((log.role, log.partition), ())
+    written_at: datetime | None = None
     owner: _Owner | None = None
     live: dict[tuple[str, int], Data] = {}
     begun: set[int] = set()  # transactions that were decided and not completed by who decided them
@@ -42,8 +53,10 @@ def _partition(log: Changelog) -> Iterator[Violation]:
             begun |= {part["sequence"] for part in written.parts}
             continue
         # What completes the decision of a predecessor is not the word of its successor.
-        if written.footer["sequence"] not in begun and (owner is None or written.footer["epoch"] > owner.epoch):
-            owner = _Owner(written.footer["epoch"], _now(written), {} if owner is None else dict(live))
+        if written.footer["sequence"] not in begun:
+            before, written_at = written_at, appended_at(evidence, written)
+            if any((before is None or before <= at) and at <= written_at for at in restored):
+                owner = _Owner(_now(written), dict(live))
         for fact in written.facts():
             if owner is not None:
                 yield from _follow(owner, fact)

@@ -6,6 +6,7 @@ first, in parts; then rows; the footer last). What does not fit is kept aside, n
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -201,6 +202,14 @@ def _take(written: Written, place: Place, record: Committed) -> bool:
     else:
         return False
     return True
+
+
+def appended_at(evidence: Evidence, written: Written) -> datetime:
+    """When the log took a transaction's footer."""
+    place = written.footer_at
+    assert place is not None, "what is whole has a footer"
+    records = evidence.records[TopicPartition(place.topic, place.partition)]
+    return records[bisect_left(records, place.offset, key=lambda record: record.offset)].appended_at
 
 
 def facts(evidence: Evidence, role: str) -> list[Fact]:

@@ -29,6 +29,7 @@ class Story:
     faults: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)  # what no fault excuses
+    restored: list[tuple[str, int, float]] = field(default_factory=list)  # role, partition, and when somebody had it
 
     def say(self, who: str, what: str) -> None:
         """Something happened."""
@@ -87,6 +88,8 @@ class StoryTelemetry(Telemetry):
         if not self._machine.alive:
             return  # The dead tell nothing.
         self._story.events[event.value] += 1
+        if event is Event.PARTITION_RESTORED:
+            self._story.restored.append((fields["role"], int(fields["partition"]), self._story.loop.seconds))
         words = " ".join(f"{name}={value}" for name, value in fields.items())
         self._story.say(self._machine.name, f"{mark}{event.value} {words}")
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from schemas import topics
@@ -100,6 +101,7 @@ def gathered(world: World) -> Evidence:
         transaction_seconds_max=settings.transaction_ms / 1000 + SWEEP_SECONDS + world.storm.away_seconds,
         stores=tuple(_stores(world)),
         owners=_owners(world),
+        restored=_restored(world),
         history=site.history.calls,
         executions=site.ledger.executions,
         read_model=world.place.tables() if rebuilt else {},
@@ -131,6 +133,13 @@ def _stores(world: World) -> Iterator[StoreContents]:
                 yield StoreContents(
                     role=node.role, partition=number, machine=node.name, entries=entries, owned=owned
                 )  # fmt: skip
+
+
+def _restored(world: World) -> dict[tuple[str, int], tuple[datetime, ...]]:
+    found: dict[tuple[str, int], list[datetime]] = {}
+    for role, number, seconds in world.site.story.restored:
+        found.setdefault((role, number), []).append(world.site.instant(seconds))
+    return {partition: tuple(instants) for partition, instants in found.items()}
 
 
 def _owners(world: World) -> dict[tuple[str, int], str | None]:

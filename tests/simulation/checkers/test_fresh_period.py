@@ -3,11 +3,13 @@
 from typing import Any
 
 from simulation.checkers import fresh_period
-from tests.simulation.checkers.given import Given, calm, created, ended, event, handed_out, told, z
+from tests.simulation.checkers.given import Given, at, calm, created, ended, event, handed_out, told, z
 
 
-def found(given: Given) -> list[str]:
-    return told(fresh_period.check(given.evidence()))
+def found(given: Given, *restored: str) -> list[str]:
+    """Somebody has restored the partition at 12:00:24, or when it is said."""
+    instants = tuple(map(at, restored or ("12:00:24",)))
+    return told(fresh_period.check(given.evidence(restored={("dispatcher", 0): instants})))
 
 
 def taken_over(handed_out_at: str = "12:00:05", since: str = "12:00:25") -> Given:
@@ -19,9 +21,9 @@ def taken_over(handed_out_at: str = "12:00:05", since: str = "12:00:25") -> Give
     return given
 
 
-def ends(given: Given, at: str, outcome: str = "lease_expired", **other: Any) -> Given:
-    fact = ended(0, outcome, incarnation="incarnation-1", finished_at=z(at))
-    given.transaction("dispatcher", at, [fact], epoch=2, **other)
+def ends(given: Given, when: str, outcome: str = "lease_expired", **other: Any) -> Given:
+    fact = ended(0, outcome, incarnation="incarnation-1", finished_at=z(when))
+    given.transaction("dispatcher", when, [fact], epoch=2, **other)
     return given
 
 
@@ -42,6 +44,10 @@ def test_a_lease_that_ends_a_whole_length_after_the_takeover_had_its_period():
     assert found(ends(taken_over(), "12:00:55")) == []
 
 
+def test_an_owner_that_goes_on_with_another_producer_has_listened_all_the_time():
+    assert found(ends(taken_over(), "12:00:36"), "12:00:01") == []
+
+
 def test_what_a_worker_says_itself_and_what_is_timed_out_has_no_period():
     for outcome in ("succeeded", "lost", "timed_out"):
         assert found(ends(taken_over(), "12:00:36", outcome)) == []
@@ -57,10 +63,10 @@ def test_a_lease_whose_holder_has_been_heard_since_has_the_length_that_its_repor
 def test_a_lease_that_the_new_owner_gave_itself_has_its_own_length():
     given = Given()
     given.transaction("dispatcher", "12:00:00")
-    given.transaction("dispatcher", "12:00:04", epoch=2)
+    given.transaction("dispatcher", "12:00:04", epoch=2)  # since 12:00:03
     handout = handed_out(created(), 0, handed_out_at=z("12:00:05"), lease_duration="PT30S")
     given.transaction("dispatcher", "12:00:05", [created(), handout], epoch=2)
-    assert found(ends(given, "12:00:35")) == []
+    assert found(ends(given, "12:00:35"), "12:00:03") == []
 
 
 def test_what_the_predecessor_had_decided_and_its_successor_only_completes_is_the_predecessors_word():
@@ -71,4 +77,4 @@ def test_what_the_predecessor_had_decided_and_its_successor_only_completes_is_th
     given.transaction("dispatcher", "12:00:36", over, torn=True)
     given.transaction("dispatcher", "12:00:36", over, epoch=2)
     given.transaction("dispatcher", "12:00:50", epoch=2)
-    assert found(given) == []
+    assert found(given, "12:00:36") == []
