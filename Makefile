@@ -106,6 +106,14 @@ mutants: $(DEV_STAMP) ## Seed bugs and see that the simulation notices them (SEE
 	@$(BIN)/python -m simulation.mutants --seeds $(SEEDS) --jobs $(JOBS) --results $(RESULTS) \
 	  $(addprefix --only=,$(ONLY)) $(ARGS)
 
+EVERY ?= 1
+YEARS ?= 2000 2040
+
+.PHONY: zones
+zones: $(DEV_STAMP) ## Walk the occurrences of all time zones a second time, some ten minutes (EVERY=10 takes one in ten; YEARS="2000 2040")
+	@ZONES_EVERY=$(EVERY) ZONES_FIRST=$(firstword $(YEARS)) ZONES_LAST=$(lastword $(YEARS)) \
+	  $(BIN)/pytest -q tests/zones $(ARGS)
+
 EXAMPLES ?=
 
 .PHONY: fuzz

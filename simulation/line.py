@@ -108,9 +108,11 @@ class Line:
     def __init__(
         self, log: Log, clock: ManualClock, *, layout: topics.Layout = LAYOUT,
         limits: Limits | None = None, make_store: Callable[[], Store] = MemoryStore,
+        accept_clock_after: timedelta | None = timedelta(seconds=60),
     ) -> None:  # fmt: skip
         self.log, self.clock, self.layout = log, clock, layout
         self._limits = limits or Limits()
+        self._accept_clock_after = accept_clock_after
         self._commands = 0
         log.create({spec: layout.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
         self._make_store = make_store
@@ -135,7 +137,9 @@ class Line:
         store = self.stores.setdefault((role, number), self._make_store())
         world = World(clock=self.clock, entropy=lambda: bytes(16), telemetry=Telemetry(logger=_Silent()))
         partition = Partition(role=role, number=number, inputs=inputs, layout=self.layout)
-        processor = Processor(core, partition, self.log, store, world, limits=self._limits)
+        processor = Processor(
+            core, partition, self.log, store, world, limits=self._limits, accept_clock_after=self._accept_clock_after
+        )
         processor.open()
         return processor
 

@@ -11,7 +11,7 @@ pytest_plugins = ["tests.support.kafka"]
 
 TESTS = Path(__file__).parent
 # Folders whose tests start processes, live through hours of simulated time or try many inputs: not in `make check`.
-SLOW = {"acceptance", "fuzz", "kill", "simulation", "storm", "upgrade"}
+SLOW = {"acceptance", "fuzz", "kill", "simulation", "storm", "upgrade", "zones"}
 
 # No deadline and no complaint about slowness: a busy machine refutes no property.
 # CI searches the same examples every time, so that what lands does not depend on luck; people search new ones.

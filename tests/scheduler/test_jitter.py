@@ -141,3 +141,30 @@ def test_places_are_spread():
     assert places[0] < 1_000
     assert places[-1] >= 59_000
     assert all(after - before < 1_500 for before, after in pairwise(places))
+
+
+def test_b_o10_a_weekly_run_with_a_large_delay_comes_once_a_week_however_often_its_process_restarts():
+    """Up to three days behind Sunday's midnight, restarted every noon for eight weeks: eight runs, at their places."""
+    shell = Shell("2026-01-01T12:00:00")
+    shell.put(body=jittered("0 0 * * 0", "PT259200S"))
+    for day in range(1, 60):
+        shell.until(at("2026-01-01T12:00:00") + timedelta(days=day))
+        shell.reload()
+    runs = [run for run in shell.all(RunCreated) if run.due_at < at("2026-02-28T00:00:00")]
+    nominals = [run.nominal_time for run in runs if run.nominal_time is not None]
+    assert nominals == [
+        at("2026-01-04T00:00:00"),
+        at("2026-01-11T00:00:00"),
+        at("2026-01-18T00:00:00"),
+        at("2026-01-25T00:00:00"),
+        at("2026-02-01T00:00:00"),
+        at("2026-02-08T00:00:00"),
+        at("2026-02-15T00:00:00"),
+        at("2026-02-22T00:00:00"),
+    ]
+    delays = [run.created_at - nominal for run, nominal in zip(runs, nominals, strict=True)]
+    assert all(timedelta(0) <= delay <= timedelta(seconds=259_200) for delay in delays)
+    undisturbed = compiled(cron="0 0 * * 0", jitter="PT259200S")
+    assert [run.created_at.timestamp() * 1000 for run in runs] == [
+        undisturbed.due_ms(int(nominal.timestamp())) for nominal in nominals
+    ]

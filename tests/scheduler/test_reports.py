@@ -12,7 +12,7 @@ from tests.scheduler.harness import Shell, at, definition
 NEW_YORK = {"timezone": "America/New_York"}
 
 
-def test_an_occurrence_in_the_missing_hour_runs_when_the_gap_ends():
+def test_b_o03_an_occurrence_in_the_missing_hour_runs_when_the_gap_ends():
     shell = Shell("2024-03-09T00:00:00")
     shell.put(body=definition("30 2 * * *", trigger=NEW_YORK, overlap={"policy": "allow_all"}))
     shell.until("2024-03-12T12:00:00")
@@ -25,7 +25,7 @@ def test_an_occurrence_in_the_missing_hour_runs_when_the_gap_ends():
     assert shell.skipped() == []
 
 
-def test_an_occurrence_in_the_missing_hour_can_be_left_out_and_the_omission_is_said_when_the_clock_jumps():
+def test_b_o03_an_occurrence_in_the_missing_hour_can_be_left_out_and_the_omission_is_said_when_the_clock_jumps():
     shell = Shell("2024-03-09T00:00:00")
     body = definition("30 2 * * *", trigger=NEW_YORK | {"gap_policy": "skip"}, overlap={"policy": "allow_all"})
     shell.put(body=body)
@@ -41,7 +41,7 @@ def test_an_occurrence_in_the_missing_hour_can_be_left_out_and_the_omission_is_s
 
 
 @pytest.mark.parametrize("policy", ["shift", "skip"])
-def test_what_follows_the_clock_of_every_hour_is_not_moved_by_a_gap(policy):
+def test_b_o03_what_follows_the_clock_of_every_hour_is_not_moved_by_a_gap(policy):
     shell = Shell("2024-03-10T05:00:00")
     shell.put(body=definition("30 * * * *", trigger=NEW_YORK | {"gap_policy": policy}, overlap={"policy": "allow_all"}))
     shell.until("2024-03-10T09:00:00")
@@ -74,7 +74,7 @@ def minutes(first: int, last: int) -> list[str]:
     return [f"{m // 60:02}:{m % 60:02}@02:00:30" for m in range(first, last + 1)]
 
 
-def test_a_long_stop_with_catch_up_skip_leaves_no_late_run():
+def test_b_o11_a_long_stop_with_catch_up_skip_leaves_no_late_run():
     shell = stopped_for_two_hours(catch_up={"policy": "skip"})
     assert shell.created() == []
     assert shell.skipped() == ["00:01..02:00 x120 catch_up"]
@@ -82,7 +82,7 @@ def test_a_long_stop_with_catch_up_skip_leaves_no_late_run():
     assert shell.created() == ["02:01"]
 
 
-def test_a_long_stop_with_catch_up_latest_leaves_one_run_of_the_latest_occurrence():
+def test_b_o11_a_long_stop_with_catch_up_latest_leaves_one_run_of_the_latest_occurrence():
     shell = stopped_for_two_hours(catch_up={"policy": "latest"})
     assert shell.created() == ["02:00@02:00:30"]
     assert shell.skipped() == ["00:01..01:59 x119 catch_up"]
@@ -91,7 +91,7 @@ def test_a_long_stop_with_catch_up_latest_leaves_one_run_of_the_latest_occurrenc
     assert shell.created() == ["02:00@02:00:30", "02:01"]
 
 
-def test_a_long_stop_with_catch_up_all_runs_every_occurrence_in_order_and_once():
+def test_b_o11_a_long_stop_with_catch_up_all_runs_every_occurrence_in_order_and_once():
     shell = finishing(stopped_for_two_hours(catch_up={"policy": "all", "limit": 1000}))
     assert shell.created() == minutes(1, 120)
     assert shell.skipped() == []
@@ -99,7 +99,7 @@ def test_a_long_stop_with_catch_up_all_runs_every_occurrence_in_order_and_once()
     assert shell.created()[120:] == ["02:01"]
 
 
-def test_catch_up_all_within_a_window_of_ten_minutes_runs_ten():
+def test_b_o11_catch_up_all_within_a_window_of_ten_minutes_runs_ten():
     shell = finishing(stopped_for_two_hours(catch_up={"policy": "all", "window": "PT600S"}))
     assert shell.created() == minutes(111, 120)
     assert shell.skipped() == ["00:01..01:50 x110 catch_up"]
@@ -107,7 +107,7 @@ def test_catch_up_all_within_a_window_of_ten_minutes_runs_ten():
     assert shell.created()[10:] == ["02:01"]
 
 
-def test_catch_up_all_with_a_limit_of_a_hundred_runs_the_latest_hundred_and_says_which_twenty_it_does_not():
+def test_b_o11_catch_up_all_with_a_limit_of_a_hundred_runs_the_latest_hundred_and_says_which_twenty_it_does_not():
     shell = finishing(stopped_for_two_hours(catch_up={"policy": "all", "limit": 100}))
     assert shell.created() == minutes(21, 120)
     assert shell.skipped() == ["00:01..00:20 x20 catch_up"]
@@ -115,7 +115,7 @@ def test_catch_up_all_with_a_limit_of_a_hundred_runs_the_latest_hundred_and_says
     assert shell.created()[100:] == ["02:01"]
 
 
-def test_a_long_stop_with_everything_at_its_default_leaves_one_run_too():
+def test_b_o11_a_long_stop_with_everything_at_its_default_leaves_one_run_too():
     shell = Shell("2024-01-01T00:00:10")
     shell.put()
     shell.until("2024-01-01T00:00:30")
@@ -126,7 +126,7 @@ def test_a_long_stop_with_everything_at_its_default_leaves_one_run_too():
     assert shell.last_run().cause == "schedule"  # half a minute late is within its grace
 
 
-def test_a_recovery_says_from_where_to_where_it_went():
+def test_b_o11_a_recovery_says_from_where_to_where_it_went():
     shell = stopped_for_two_hours()
     (started,), (finished,) = shell.all(RecoveryStarted), shell.all(RecoveryFinished)
     assert (started.from_, started.to) == (at("2024-01-01T00:01:00"), at("2024-01-01T02:00:30"))
@@ -137,7 +137,7 @@ def test_a_recovery_says_from_where_to_where_it_went():
 # --- B-O12: moving a job earlier made it run at once for a time already past ---------------------------------------
 
 
-def test_a_schedule_that_is_moved_runs_at_its_new_times_and_never_for_the_past():
+def test_b_o12_a_schedule_that_is_moved_runs_at_its_new_times_and_never_for_the_past():
     shell = Shell("2017-12-25T00:00:00")
     shell.put(body=definition("30 11 * * 5"))
     shell.until("2017-12-29T12:00:00")
@@ -175,14 +175,14 @@ def an_hour_of_runs_that_last_twelve_minutes(policy: str) -> Shell:
     return shell
 
 
-def test_forbidden_overlap_starts_every_third_and_records_the_others_as_skipped():
+def test_b_o14_forbidden_overlap_starts_every_third_and_records_the_others_as_skipped():
     shell = an_hour_of_runs_that_last_twelve_minutes("skip")
     assert shell.created() == ["00:00", "00:15", "00:30", "00:45"]
     assert shell.skipped() == [f"00:{m:02} overlap" for m in (5, 10, 20, 25, 35, 40, 50, 55)]
     assert shell.all(OccurrenceSkipped)[0].blocked_by == "s.20240101T000000Z"
 
 
-def test_one_in_the_buffer_starts_when_the_run_before_ends():
+def test_b_o14_one_in_the_buffer_starts_when_the_run_before_ends():
     shell = an_hour_of_runs_that_last_twelve_minutes("buffer_one")
     assert shell.created() == ["00:00", "00:05@00:12", "00:15@00:24", "00:25@00:36", "00:40@00:48"]
     assert shell.skipped() == [f"00:{m:02} overlap" for m in (10, 20, 30, 35, 45, 55)]
@@ -200,7 +200,7 @@ def test_one_in_the_buffer_starts_when_the_run_before_ends():
     ],
     ids=["cron", "every"],
 )
-def test_a_weekly_schedule_survives_a_restart_every_six_hours(trigger, expected):
+def test_b_o28_a_weekly_schedule_survives_a_restart_every_six_hours(trigger, expected):
     shell = Shell("2025-03-05T09:30:00")
     shell.put(body={"trigger": trigger, "job": {"target": {"type": "task", "name": "t"}}})
     while shell.now < at("2025-03-26T00:00:00"):
@@ -214,7 +214,7 @@ def test_a_weekly_schedule_survives_a_restart_every_six_hours(trigger, expected)
 # --- B-O35: triggering by hand twice within a second silently does it once ------------------------------------------
 
 
-def test_two_triggers_a_tenth_of_a_second_apart_are_two_runs():
+def test_b_o35_two_triggers_a_tenth_of_a_second_apart_are_two_runs():
     shell = Shell("2024-01-01T00:00:10")
     shell.put()
     shell.send("ScheduleTrigger", id="one")
@@ -225,7 +225,7 @@ def test_two_triggers_a_tenth_of_a_second_apart_are_two_runs():
     assert shell.created() == ["manual", "manual"]
 
 
-def test_the_same_trigger_twice_is_one_run_and_both_calls_return_its_id():
+def test_b_o35_the_same_trigger_twice_is_one_run_and_both_calls_return_its_id():
     shell = Shell("2024-01-01T00:00:10")
     shell.put()
     shell.send("ScheduleTrigger", id="one")
@@ -256,13 +256,13 @@ def after_a_run_that_lasts_130_seconds(policy: str) -> Shell:
     return shell
 
 
-def test_catch_up_all_runs_what_an_overlong_run_blocked_in_order_and_once():
+def test_b_o36_catch_up_all_runs_what_an_overlong_run_blocked_in_order_and_once():
     shell = after_a_run_that_lasts_130_seconds("all")
     assert shell.created() == ["14:28", "14:29@14:30:10", "14:30@14:30:20", "14:31"]
     assert shell.skipped() == []
 
 
-def test_catch_up_latest_runs_the_latest_that_an_overlong_run_blocked_and_records_the_other_as_skipped():
+def test_b_o36_catch_up_latest_runs_the_latest_that_an_overlong_run_blocked_and_records_the_other_as_skipped():
     shell = after_a_run_that_lasts_130_seconds("latest")
     assert shell.created() == ["14:28", "14:30@14:30:10", "14:31"]
     assert shell.skipped() == ["14:29 overlap"]
