@@ -9,7 +9,8 @@ puts schedules and jobs and asks what became of their runs. The command `tidewhe
       session.py     its conversation with the queue's owner: prompt reports, post, fencing, drain
       transport.py   the way to the owner, a port; transports/ has it through the server's API and through Kafka
       holdings.py    what it holds and has yet to say, without I/O
-      attempts.py    tasks under way, in the loop and in threads
+      attempts.py    tasks under way, in the loop, in threads and, by isolated.py, in processes of their own
+    targets/       commands and HTTP endpoints, for runs that need no Python
     client.py      the HTTP API as methods
     cli/           the command line; other distributions add commands by the entry points `tidewheel.commands`
     importers/     other systems' schedules as our definitions
@@ -20,7 +21,15 @@ A worker that dies loses nothing but time: its leases end on the server and its 
 from tidewheel.brokers import Kafka
 from tidewheel.client import ALL_TENANTS, Client
 from tidewheel.context import DataInterval, RunContext
-from tidewheel.errors import KafkaUnusable, PayloadMisfit, RunCancelled, TidewheelError, Unreachable, WorkerReplaced
+from tidewheel.errors import (
+    KafkaUnusable,
+    PayloadMisfit,
+    RunCancelled,
+    TidewheelError,
+    Unreachable,
+    WorkerReplaced,
+    WorkerStuck,
+)
 from tidewheel.wire import Fault
 from tidewheel.worker import Worker
 
@@ -38,4 +47,5 @@ __all__ = [
     "Unreachable",
     "Worker",
     "WorkerReplaced",
+    "WorkerStuck",
 ]

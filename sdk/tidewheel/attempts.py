@@ -1,6 +1,7 @@
 """The attempts a worker is making: begins tasks, asks them to stop, and says how each ended.
 
-Coroutines run in the worker's loop, plain functions in a thread. Everything here is called from the loop; a thread
+Coroutines run in the worker's loop, plain functions in a thread, either in a process of its own where it is to be
+isolated. Everything here is called from the loop; a thread
 only calls the task and hands the ending back.
 """
 
@@ -11,17 +12,20 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
-from tidewheel import wire
+from tidewheel import calling, wire
+from tidewheel.clock import boottime
 from tidewheel.context import RunContext
-from tidewheel.errors import PayloadMisfit, RunCancelled
-from tidewheel.targets.offers import Target, TargetFailed, wanted
+from tidewheel.errors import PayloadMisfit
+from tidewheel.isolated import Isolated
+from tidewheel.targets.offers import Target, wanted
 from tidewheel.tasks import Task
 from tidewheel.threads import ThreadPool
 from tidewheel.wire import HandOut
 
 _LOG = logging.getLogger("tidewheel.worker")
+
+STUCK_SECONDS = 60.0  # after it was asked to stop a task counts as one that never will
 
 
 @dataclass(slots=True, eq=False)
@@ -33,13 +37,17 @@ class Attempt:
     asked: bool = False
     stopped: str | None = None
     coroutine: asyncio.Task[bytes | None] | None = None
+    process: Isolated | None = None
+    asked_at: float = 0.0
 
     def stop(self, outcome: str | None) -> None:
         """Ask the task to stop, once: a second cancellation would break into its clean-up. None: tell nobody."""
         if self.asked:
             return
-        self.asked, self.stopped = True, outcome
+        self.asked, self.stopped, self.asked_at = True, outcome, boottime()
         self.context.ask_to_stop()
+        if self.process is not None:
+            self.process.interrupt()
         if self.coroutine is not None:
             self.coroutine.cancel()
 
@@ -64,6 +72,10 @@ class Attempts:
         """Slots without a task in them. A thread that was asked to stop and does not keeps its slot."""
         return max(0, self.slots - len(self._under_way))
 
+    def stuck(self, now: float) -> int:
+        """How many tasks were asked to stop long ago and have not: nothing but the end of the process frees them."""
+        return sum(attempt.asked and now - attempt.asked_at > STUCK_SECONDS for attempt in self._under_way.values())
+
     def begin(self, handout: HandOut) -> bool:
         """Call the task of a hand-out; False when it ended before it could be called."""
         task = self.tasks.get(wanted(handout.target))
@@ -82,13 +94,18 @@ class Attempts:
         attempt = Attempt(handout, context)
         self._under_way[handout.lease] = attempt
         self.idle.clear()
-        if task.is_async:
-            attempt.coroutine = asyncio.create_task(_await(handout, task, arguments, keywords))
+        if isinstance(task, Task) and task.in_process:
+            attempt.process = Isolated(handout, task, context)
+            self._submit(attempt, attempt.process.run)
+        elif task.is_async:
+            attempt.coroutine = asyncio.create_task(calling.awaited(handout, task, arguments, keywords))
             attempt.coroutine.add_done_callback(partial(self._coroutine_ended, attempt))
         else:
-            loop = asyncio.get_running_loop()
-            self._threads.submit(partial(self._call_in_thread, loop, attempt, task, arguments, keywords))
+            self._submit(attempt, partial(calling.called, handout, task, arguments, keywords))
         return True
+
+    def _submit(self, attempt: Attempt, call: Callable[[], bytes | None]) -> None:
+        self._threads.submit(partial(self._call_in_thread, asyncio.get_running_loop(), attempt, call))
 
     def stop(self, lease: str, outcome: str | None) -> None:
         """Ask one attempt to stop, if it is under way."""
@@ -105,6 +122,8 @@ class Attempts:
         """Give up on what did not stop: its ending, if there ever is one, is told to nobody."""
         left = list(self._under_way.values())
         for attempt in left:
+            if attempt.process is not None:
+                attempt.process.kill()
             is_lost = attempt.asked and attempt.stopped is None
             self._ended(attempt, None if is_lost else wire.stopped(attempt.handout.lease, outcome))
         return [attempt.handout.lease for attempt in left]
@@ -123,14 +142,9 @@ class Attempts:
             self._ended(attempt, wire.failed(lease, "CancelledError", "the task cancelled itself"))
 
     def _call_in_thread(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        attempt: Attempt,
-        task: Task | Target,
-        arguments: tuple[Any, ...],
-        keywords: Mapping[str, Any],
+        self, loop: asyncio.AbstractEventLoop, attempt: Attempt, call: Callable[[], bytes | None]
     ) -> None:
-        entry = _call(attempt.handout, task, arguments, keywords)
+        entry = call()
         try:
             loop.call_soon_threadsafe(self._thread_ended, attempt, entry)
         except RuntimeError:
@@ -151,36 +165,3 @@ class Attempts:
         if not self._under_way:
             self.idle.set()
         self.on_end(attempt.handout, entry)
-
-
-async def _await(
-    handout: HandOut, task: Task | Target, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
-) -> bytes | None:
-    """How the coroutine ended; None when it let RunCancelled pass. Being cancelled passes through."""
-    try:
-        return wire.succeeded(handout.lease, await task.function(*arguments, **keywords))
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:  # noqa: BLE001 -- even SystemExit ends a run and not the worker
-        return _failure(handout, error)
-
-
-def _call(
-    handout: HandOut, task: Task | Target, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
-) -> bytes | None:
-    """How the function ended; None when it let RunCancelled pass."""
-    try:
-        return wire.succeeded(handout.lease, task.function(*arguments, **keywords))
-    except BaseException as error:  # noqa: BLE001 -- even SystemExit ends a run and not the worker
-        return _failure(handout, error)
-
-
-def _failure(handout: HandOut, error: BaseException) -> bytes | None:
-    if isinstance(error, RunCancelled):
-        return None
-    run_id = handout.run.get("run_id")
-    if isinstance(error, TargetFailed):
-        _LOG.warning("attempt %d of run %s failed: %s", handout.attempt, run_id, error.kind)
-        return wire.failed(handout.lease, error.kind, str(error), retry_after_seconds=error.retry_after_seconds)
-    _LOG.warning("attempt %d of run %s failed: %s", handout.attempt, run_id, type(error).__name__, exc_info=error)
-    return wire.failed(handout.lease, type(error).__name__, str(error))

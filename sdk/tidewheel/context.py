@@ -39,6 +39,11 @@ class RunContext:
         return str(self._handout.run["run_id"])
 
     @property
+    def lease(self) -> str:
+        """The right to this attempt, as reports quote it: a secret."""
+        return self._handout.lease
+
+    @property
     def tenant(self) -> str:
         """Owner of the schedule."""
         return str(self._handout.run["tenant"])

@@ -47,6 +47,10 @@ class WorkerReplaced(TidewheelError):
         self.ended_by = ended_by
 
 
+class WorkerStuck(TidewheelError):
+    """Too many tasks did not stop when they were asked to: only a new process has their slots again."""
+
+
 class RunCancelled(Exception):
     """Raised inside a task by `ctx.heartbeat()` once its run was asked to stop. Let it pass."""
 

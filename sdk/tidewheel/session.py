@@ -18,7 +18,7 @@ import contextlib
 import logging
 import secrets
 from collections import deque
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
@@ -51,8 +51,17 @@ LAST_WORD_SECONDS = 5.0  # for the reports at the end of a drain; what is not to
 class Session:
     """One worker's work on one queue. `start`, then `wait` for its end; `drain` brings it about."""
 
-    def __init__(self, transport: Transport, tasks: Mapping[str, Task | Target], *, name: str, slots: int) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        tasks: Mapping[str, Task | Target],
+        *,
+        name: str,
+        slots: int,
+        on_stuck: Callable[[int], None] | None = None,
+    ) -> None:
         self._transport = transport
+        self._on_stuck = on_stuck
         self._name = name
         self._task_names = tuple(sorted(tasks))
         self._attempts = Attempts(tasks, slots, self._attempt_ended)
@@ -110,9 +119,16 @@ class Session:
         last = False
         while not (last and not self._has_news):
             await self._until_news()
+            self._look_for_stuck()
             last = self._ending
             await retrying(self._report_once)
         self._end(None)
+
+    def _look_for_stuck(self) -> None:
+        """Half of the slots gone for good is too much: the others would soon follow."""
+        count = self._attempts.stuck(boottime())
+        if count * 2 >= self._attempts.slots and not self._draining and self._on_stuck is not None:
+            self._on_stuck(count)
 
     async def _report_once(self) -> None:
         if boottime() >= self._holdings.fenced_at():

@@ -26,6 +26,7 @@ class Task:
     takes_any: bool
     fields: frozenset[str]
     needed: frozenset[str]
+    in_process: bool = False
 
     def arguments(self, context: RunContext, handout: HandOut) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
         """What to call the function with; PayloadMisfit names the fields that do not fit."""
@@ -51,10 +52,8 @@ def register(name: str, function: Callable[..., Any], *, isolate: str = "thread"
         raise ValueError(f"a task's name has 1-{NAME_LENGTH_MAX} characters, not {len(name)}")
     if offers.is_reserved(name):
         raise ValueError(f"a task cannot be called {name!r}: that is what other targets are called")
-    if isolate == "process":
-        raise ValueError(f"task {name!r}: isolate='process' is not_supported by this version yet; use 'thread'")
-    if isolate != "thread":
-        raise ValueError(f"task {name!r}: isolate must be 'thread', not {isolate!r}")
+    if isolate not in {"thread", "process"}:
+        raise ValueError(f"task {name!r}: isolate must be 'thread' or 'process', not {isolate!r}")
     parameters = list(inspect.signature(function).parameters.values())
     takes_context = bool(parameters) and _wants_context(parameters[0])
     by_name = parameters[1:] if takes_context else parameters
@@ -68,6 +67,7 @@ def register(name: str, function: Callable[..., Any], *, isolate: str = "thread"
         name=name,
         function=function,
         is_async=_is_async(function),
+        in_process=isolate == "process",
         takes_context=takes_context,
         takes_any=any(each.kind is each.VAR_KEYWORD for each in by_name),
         fields=frozenset(each.name for each in named),

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from tidewheel import tasks
+from tidewheel import isolated, tasks
 from tidewheel.brokers import Kafka
-from tidewheel.errors import KafkaUnusable, WorkerReplaced
+from tidewheel.errors import KafkaUnusable, WorkerReplaced, WorkerStuck
 from tidewheel.session import Session
 from tidewheel.targets import commands
 from tidewheel.targets.http import Caller
@@ -77,9 +77,11 @@ class Worker:
         self._session: Session | None = None
         self._draining: asyncio.Task[None] | None = None
         self._asked_at = 0.0
+        self._stuck: WorkerStuck | None = None
 
     def task(self, name: str, *, isolate: str = "thread") -> Callable[[F], F]:
-        """Register a function under a name. Plain functions run in a thread, coroutines in the loop.
+        """Register a function under a name. Plain functions run in a thread, coroutines in the loop; with
+        `isolate="process"` either runs in a process of its own, which can be killed.
 
         The payload's fields become keyword arguments; a first parameter `ctx` receives the RunContext. What is
         returned must be JSON of at most 16 KiB. A coroutine that blocks the loop stops the worker's reports as well.
@@ -138,9 +140,10 @@ class Worker:
         A second signal ends the process at once. Exits with a message when another process takes this worker's name,
         or when it is to speak to Kafka and cannot.
         """
+        isolated.refuse_inside()
         try:
             asyncio.run(self._run())
-        except (KafkaUnusable, WorkerReplaced) as error:
+        except (KafkaUnusable, WorkerReplaced, WorkerStuck) as error:
             raise SystemExit(str(error)) from error
 
     async def _run(self) -> None:
@@ -170,10 +173,13 @@ class Worker:
             raise ValueError("a worker needs at least one task or target: register one with @worker.task(name)")
         if self._session is not None:
             raise RuntimeError("this worker has been started already")
+        for task in self._tasks.values():
+            if isinstance(task, tasks.Task) and task.in_process:
+                isolated.check(task)
         transport = self._transport()
         if self._caller is not None:
             self._caller.open(self.slots)
-        self._session = Session(transport, self._tasks, name=self.name, slots=self.slots)
+        self._session = Session(transport, self._tasks, name=self.name, slots=self.slots, on_stuck=self._drain_as_stuck)
         self._session.start()
         _LOG.info(
             "worker %s serves queue %s of %s with %d slots: %s",
@@ -186,7 +192,10 @@ class Worker:
         return self._session is not None
 
     async def wait(self) -> None:
-        """Until the worker has ended; raises WorkerReplaced when another process took its name."""
+        """Until the worker has ended; raises WorkerReplaced when another process took its name.
+
+        WorkerStuck, when half of its slots were held by tasks that do not stop: start a new process then.
+        """
         session = self._started()
         try:
             await session.wait()
@@ -195,6 +204,8 @@ class Worker:
             self._draining = None
             if self._caller is not None:
                 await self._caller.close()
+        if self._stuck is not None:
+            raise self._stuck
 
     def drain(self) -> None:
         """Begin to drain, once; `wait` returns when it is done."""
@@ -205,6 +216,14 @@ class Worker:
         """Drain and end."""
         self.drain()
         await self.wait()
+
+    def _drain_as_stuck(self, count: int) -> None:
+        self._stuck = WorkerStuck(
+            f"worker {self.name!r} ends: {count} of {self.slots} slots are held by tasks that were asked to stop and "
+            "did not; let them look at ctx.cancelled, or isolate them in processes"
+        )
+        _LOG.error("%s", self._stuck)
+        self.drain()
 
     def _transport(self) -> Transport:
         kafka = self.kafka

@@ -2,13 +2,29 @@
 
 import pytest
 
-from tidewheel import Kafka, RunContext, Worker
+from tidewheel import Kafka, RunContext, Worker, isolated
 from tidewheel.tasks import register
 
 
-def test_isolation_in_a_process_is_refused_by_this_version():
-    with pytest.raises(ValueError, match="isolate='process' is not_supported by this version yet; use 'thread'"):
-        Worker().task("it", isolate="process")(print)
+def test_a_task_is_isolated_in_a_thread_or_in_a_process():
+    assert register("it", print, isolate="process").in_process
+    assert not register("it", print).in_process
+    with pytest.raises(ValueError, match="isolate must be 'thread' or 'process', not 'container'"):
+        Worker().task("it", isolate="container")(print)
+
+
+def test_a_function_that_another_process_could_not_find_is_refused():
+    def local():
+        pass
+
+    with pytest.raises(ValueError, match="isolate='process' needs a function that its module has under its name"):
+        isolated.check(register("it", local, isolate="process"))
+
+
+@pytest.mark.parametrize("name", ["http:", "command:dump"])
+def test_a_task_is_not_called_as_other_targets_are(name):
+    with pytest.raises(ValueError, match="that is what other targets are called"):
+        Worker().task(name)(print)
 
 
 def test_a_name_is_registered_once():

@@ -1,0 +1,238 @@
+"""A task in a process of its own: what it does to its memory is its own affair, and it can be killed.
+
+    worker's thread ── spawns, waits ──▶ process ── imports the task's module, calls it
+          ◀── log records, progress, how it ended ──
+          ── stop ──▶ `ctx.cancelled`; SIGKILL to its whole group after a grace
+
+A process is made for each attempt, and forks nothing of the worker: a client that the worker uses would not survive
+that. The process ends with its worker: Linux kills it then, and elsewhere a thread in it looks out for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import logging.handlers
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from tidewheel import calling, wire
+from tidewheel.context import RunContext
+from tidewheel.tasks import Task
+from tidewheel.wire import HandOut
+
+GRACE_SECONDS = 5.0  # from asking to killing: a lease that was lost may be given away in a third of its time
+LOOK_SECONDS = 1.0  # whether it lives: what it forked may hold its end of the pipe open
+NAME = "tidewheel-isolated"
+_SPAWN = multiprocessing.get_context("spawn")
+_SET_DEATH_SIGNAL = 1  # of prctl(2)
+_LOG = logging.getLogger("tidewheel.worker")
+
+
+def check(task: Task) -> None:
+    """ValueError when another process could not find the task's function."""
+    try:
+        pickle.dumps(task.function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"task {task.name!r}: isolate='process' needs a function that its module has under its name: {error}"
+        ) from error
+
+
+def refuse_inside() -> None:
+    """RuntimeError in a task's process: its module would start a worker each time it is imported."""
+    if multiprocessing.current_process().name == NAME:
+        raise RuntimeError("put worker.run() under `if __name__ == '__main__':`: tasks in processes import this module")
+
+
+class Isolated:
+    """One attempt in its process. `run` is called in a thread, `interrupt` and `kill` by anyone."""
+
+    def __init__(self, handout: HandOut, task: Task, context: RunContext) -> None:
+        self._handout, self._context = handout, context
+        self._ours, theirs = _SPAWN.Pipe()
+        self._bell, self._rope = _SPAWN.Pipe(duplex=False)
+        self._theirs: Connection[Any, Any] | None = theirs
+        arguments = (theirs, task, handout, logging.getLogger().getEffectiveLevel())
+        self._process = _SPAWN.Process(target=_serve, args=arguments, name=NAME)
+        self._kill_at: float | None = None
+        self._killed = self._is_over = False
+
+    def run(self) -> bytes | None:
+        """How the attempt ended, as `calling.called` says it."""
+        try:
+            self._start()
+            return self._follow()
+        except Exception as error:  # noqa: BLE001 -- whatever keeps a process from being made fails the attempt
+            return calling.failure(self._handout, error)
+        finally:
+            self._end()
+            for end in (self._ours, self._bell, self._rope):
+                end.close()
+
+    def interrupt(self) -> None:
+        """Ask it to stop."""
+        with contextlib.suppress(OSError):  # It is over.
+            self._rope.send_bytes(b"stop")
+
+    def kill(self) -> None:
+        """End it now, and what it has started."""
+        self._killed = True
+        if (pid := self._process.pid) is not None and not self._is_over:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # It may not have its group yet.
+
+    def _end(self) -> None:
+        """Kill what is left, while the number of the process is its own; then take its exit code."""
+        self.kill()
+        if self._process.pid is not None:
+            self._process.join()
+        self._is_over = True
+
+    def _start(self) -> None:
+        if self._killed:
+            raise RuntimeError("the worker ended before the process was made")
+        self._process.start()
+        if self._theirs is not None:
+            self._theirs.close()  # so that its end is heard
+            self._theirs = None
+
+    def _follow(self) -> bytes | None:
+        sources: list[Any] = [self._ours, self._bell]
+        while True:
+            left = LOOK_SECONDS if self._kill_at is None else max(0.0, self._kill_at - time.monotonic())
+            ready = wait(sources, min(left, LOOK_SECONDS))
+            if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                _LOG.warning("run %s did not stop in time: its process is killed", self._context.run_id)
+                return None
+            if self._bell in ready:
+                self._ask(sources)
+            if self._ours in ready:
+                try:
+                    kind, value = self._ours.recv()
+                except (EOFError, OSError):
+                    return self._died()
+                if kind == "ended":
+                    ended: bytes | None = value
+                    return ended
+                self._note(kind, value)
+            elif not self._process.is_alive():
+                return self._died()
+
+    def _ask(self, sources: list[Any]) -> None:
+        self._bell.recv_bytes()
+        sources.remove(self._bell)
+        self._kill_at = time.monotonic() + GRACE_SECONDS
+        with contextlib.suppress(OSError):
+            self._ours.send("stop")
+
+    def _note(self, kind: str, value: Any) -> None:
+        if kind == "progress":
+            self._context.progress = value
+        elif isinstance(value, logging.LogRecord):
+            logging.getLogger(value.name).handle(value)
+
+    def _died(self) -> bytes | None:
+        self._end()
+        if self._kill_at is not None:
+            return None
+        message = f"the task's process ended without a word, with exit code {self._process.exitcode}"
+        return wire.failed(self._handout.lease, "ProcessDied", message)
+
+
+# --- in the process --------------------------------------------------------------------------------------------------
+
+
+class _Context(RunContext):
+    """The context of a task in its process: progress goes to the worker, and so does the word to stop come."""
+
+    __slots__ = ("_say",)
+
+    def __init__(self, handout: HandOut, say: Any) -> None:
+        super().__init__(handout)
+        self._say = say
+
+    def heartbeat(self, progress: Any = None) -> None:
+        if progress is not None:
+            self._say(("progress", progress))
+        super().heartbeat(progress)
+
+
+class _Forward(logging.handlers.QueueHandler):
+    """Log records go to the worker, whose handlers know where they belong."""
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        self.queue(("log", record))  # type: ignore[operator]
+
+
+def _serve(connection: Connection[Any, Any], task: Task, handout: HandOut, level: int) -> None:
+    _end_with_worker()
+    lock = threading.Lock()
+
+    def say(message: Any) -> None:
+        with lock:
+            connection.send(message)
+
+    root = logging.getLogger()
+    root.setLevel(level)
+    root.handlers = [_Forward(say)]  # type: ignore[arg-type]
+    context = _Context(handout, say)
+    arguments, keywords = task.arguments(context, handout)
+    if task.is_async:
+        entry = asyncio.run(_await(connection, context, partial(calling.awaited, handout, task, arguments, keywords)))
+    else:
+        threading.Thread(target=_hear_stop, args=(connection, context.ask_to_stop), daemon=True).start()
+        entry = calling.called(handout, task, arguments, keywords)
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    say(("ended", entry))
+
+
+async def _await(connection: Connection[Any, Any], context: RunContext, call: Any) -> bytes | None:
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(call())
+
+    def stop() -> None:
+        context.ask_to_stop()
+        loop.call_soon_threadsafe(task.cancel)
+
+    threading.Thread(target=_hear_stop, args=(connection, stop), daemon=True).start()
+    try:
+        entry: bytes | None = await task
+    except asyncio.CancelledError:
+        if context.cancelled:
+            return None
+        return wire.failed(context.lease, "CancelledError", "the task cancelled itself")
+    return entry
+
+
+def _hear_stop(connection: Connection[Any, Any], stop: Any) -> None:
+    with contextlib.suppress(EOFError, OSError, RuntimeError):
+        connection.recv()
+        stop()
+
+
+def _end_with_worker() -> None:
+    os.setsid()  # Ctrl-C at the terminal is the worker's, and all that the task starts can be killed at once.
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    worker = multiprocessing.parent_process()
+    assert worker is not None
+    threading.Thread(target=_wait_for_workers_end, args=(worker.sentinel,), daemon=True).start()
+
+
+def _wait_for_workers_end(sentinel: int) -> None:
+    wait([sentinel])
+    os.killpg(0, signal.SIGKILL)
