@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from api import document, later, problems
+from api.backfills import BackfillRoutes
 from api.commands import CommandRoutes
 from api.gate import Gate
 from api.health import HealthRoutes
@@ -60,8 +61,8 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
     app.include_router(WorkerRoutes(services).router())  # first: routes are tried in order, and workers ask most
     references = (JobRoutes, CalendarRoutes, QueueRoutes, TenantRoutes)
     for routes in (
-        ScheduleRoutes, RunRoutes, *references, PreviewRoutes, LoadRoutes, CommandRoutes, LogRoutes,
-        HealthRoutes,
+        ScheduleRoutes, BackfillRoutes, RunRoutes, *references, PreviewRoutes, LoadRoutes, CommandRoutes,
+        LogRoutes, HealthRoutes,
     ):  # fmt: skip
         app.include_router(routes(services, reads).router())
     app.include_router(later.router())

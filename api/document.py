@@ -46,7 +46,7 @@ PROBLEM: dict[int | str, dict[str, Any]] = {
 
 
 _COMMANDED = frozenset(
-    {"schedules", "jobs", "calendars", "queues", "tenants", "runs"}
+    {"schedules", "jobs", "calendars", "queues", "tenants", "runs", "backfills"}
 )  # what is written there becomes a command of its owner
 
 

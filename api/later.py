@@ -11,16 +11,8 @@ from fastapi import APIRouter, Response
 from api.problems import not_supported
 
 _TENANT = "/v1/tenants/{tenant}"
-_SCHEDULE = _TENANT + "/schedules/{name}"
 
 LATER: tuple[tuple[str, str, str], ...] = (
-    ("POST", f"{_SCHEDULE}/backfills", "backfills"),
-    ("GET", f"{_SCHEDULE}/backfills", "backfills"),
-    ("GET", f"{_SCHEDULE}/backfills/{{id}}", "backfills"),
-    ("POST", f"{_SCHEDULE}/backfills/{{id}}:pause", "backfills"),
-    ("POST", f"{_SCHEDULE}/backfills/{{id}}:resume", "backfills"),
-    ("POST", f"{_SCHEDULE}/backfills/{{id}}:cancel", "backfills"),
-    ("GET", "/v1/backfills", "backfills"),
     ("GET", f"{_TENANT}/runs/{{run_id}}/logs", "logs of runs"),
     ("POST", f"{_TENANT}/runs/{{run_id}}:rerun", "reruns"),
     ("POST", f"{_TENANT}/dead-letters/{{run_id}}:redrive", "redriving dead letters"),

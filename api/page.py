@@ -149,10 +149,12 @@ class PageRoutes:
         ahead = coming(self._services, row, now, now + RECENT, COMING_SHOWN + 1)
         runs = self._services.reader.runs(scope, RunFilter(schedule=name), limit=COMING_SHOWN)
         story = self._services.reader.story(scope, name)
+        backfills = self._services.reader.backfills(scope, schedule=name, limit=COMING_SHOWN)
         return self._render(
             "schedule", schedule=self._view(row), decided=past, truncated=len(past) >= ROWS, ahead=ahead[:COMING_SHOWN],
             more_ahead=len(ahead) > COMING_SHOWN, runs=[views.run(each) for each in runs.rows],
             events=[views.event(each) for each in story][::-1],
+            backfills=[views.backfill(each) for each in backfills.rows],
         )  # fmt: skip
 
     def _runs(self, wanted: RunsQuery) -> str:

@@ -52,7 +52,7 @@ class ScheduleRoutes:
         add(many, self.list_of_tenant, methods=["GET"], summary="Schedules of a tenant")
         noted = accepts(note=NOTE, by=BY)
         chosen = accepts("selector", selector=_SELECTOR, note=NOTE)
-        with_backfill = accepts(note=NOTE, by=BY, backfill={"type": "boolean", "description": "not in this version"})
+        with_backfill = accepts(note=NOTE, by=BY, backfill={"type": "boolean", "description": "of what it skipped"})
         for_one_run = accepts(payload={"type": "object"}, overlap={"enum": ["allow_all", "skip"]}, note=NOTE, by=BY)
         what = "Pause all that a selector names"
         add(f"{many}:pause", self.pause_many, methods=["POST"], summary=what, openapi_extra=chosen)

@@ -65,6 +65,7 @@ def version(row: Row) -> Json:
 _RUN = (
     "tenant", "schedule", "run_id", "state", "version", "cause", "of", "queue", "nominal_time", "created_at",
     "due_at", "deadline_at", "started_at", "finished_at", "outcome", "worker", "cancel_requested_at", "error",
+    "backfill",
 )  # fmt: skip
 
 
@@ -154,6 +155,7 @@ def created(row: Row) -> Json:
         nominal_time=row["nominal_time"],
         run_id=row["run_id"],
         reason=row["cause"],
+        backfill=row["backfill"],
         version=row["version"],
         rule=row["rule"],
         tz_version=row["tz_version"],
@@ -162,6 +164,29 @@ def created(row: Row) -> Json:
         state=row["state"],
         finished_at=row["finished_at"],
     )
+
+
+_BACKFILL = (
+    "tenant", "schedule", "state", "version", "order", "reprocess", "max_active", "rate", "occurrences", "decided",
+    "cursor", "started_at", "expected_at", "finished_at",
+)  # fmt: skip
+_COUNTS: Json = {"created": 0, "reprocessed": 0, "left_out": {}, "ended": {}, "active": 0}
+
+
+def backfill(row: Row) -> Json:
+    """A backfill and how far it has come; `done` is the part of its occurrences that is through."""
+    counts = {**_COUNTS, **(row["counts"] or {})}
+    told = {name: row[name] for name in _BACKFILL}
+    is_over = row["finished_at"] is not None
+    through = row["decided"] - counts["active"]
+    return {
+        **_known(backfill=row["id"], **told, by=row["by"] or None, note=row["note"] or None),
+        **_known(reason=row["reason"] or None, as_of=row["told_at"]),
+        "from": row["range_from"],
+        "to": row["range_to"],
+        "counts": counts,
+        "done": round(through / row["occurrences"], 4) if row["occurrences"] else float(is_over),
+    }
 
 
 def command(row: Row) -> Json:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from projections import activity, attempts, catalog, commands, occurrences, runs, schedules, story, versions
+from projections import activity, attempts, backfills, catalog, commands, occurrences, runs, schedules, story, versions
 from projections.event import Event, Unreadable, read
 from schemas import topics
 
@@ -21,6 +21,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     occurrences.PROJECTION,
     runs.PROJECTION,
     attempts.PROJECTION,
+    backfills.PROJECTION,
     story.PROJECTION,
     commands.PROJECTION,
     catalog.PROJECTION,

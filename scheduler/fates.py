@@ -90,7 +90,8 @@ def _of_piece(state: ScheduleState, plan_: Plan, version: int, piece: _Piece) ->
         return
     stretch = Stretch(piece.after, piece.until, _fate(segment), segment.reason)
     other = None if segment.version == version else plan_of(state, segment.version)
-    if other is None or other.trigger == plan_.trigger:
+    # What cannot be told is believed: the definition is gone, or its instants followed the ends of runs.
+    if other is None or other.after_finish is not None or other.trigger == plan_.trigger:
         yield from _excluded(plan_, stretch)
         return
     for nominal in occurrences.between(plan_.trigger, piece.after, piece.until):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 OPEN_STATES = (runs.QUEUED, runs.RUNNING, runs.RETRY_WAIT)
+BACKFILL_STATES = ("running", "paused", "cancelling", "completed", "cancelled")
+UNCOUNTED = (Cause.MANUAL, Cause.BACKFILL)  # runs that use up none of those that a schedule may have
 STORY_MAX = 1_000  # events of one run that are shown; one with more attempts than that is told in part
 OCCURRENCES_MAX = 1_000
 VERSIONS_MAX = 200
@@ -144,7 +146,7 @@ class Reader:
         table = tables.RUNS
         query = _within(scope, select(table)).where(
             table.c.schedule == schedule, table.c.version >= since_version,
-            table.c.nominal_time.is_not(None), table.c.cause != Cause.MANUAL,
+            table.c.nominal_time.is_not(None), table.c.cause.not_in(UNCOUNTED),
         )  # fmt: skip
         found = self._one(select(func.count().label("runs")).select_from(query.subquery()))
         return 0 if found is None else int(found["runs"])
@@ -156,6 +158,32 @@ class Reader:
         reaching = and_(table.c.nominal_from < span.from_, table.c.nominal_to > span.from_)
         query = _within(scope, select(table)).where(table.c.schedule == schedule, or_(within, reaching))
         return self._all(span.part_of(query, table.c.nominal_from))
+
+    # --- backfills ------------------------------------------------------------------------------------------------
+
+    def backfill(self, scope: Scope, schedule: str, backfill_id: str) -> Row | None:
+        """One backfill, under way or over."""
+        table = tables.BACKFILLS
+        return self._one(
+            _within(scope, select(table)).where(table.c.schedule == schedule, table.c.id == backfill_id)
+        )  # fmt: skip
+
+    def backfills(
+        self, scope: Scope, *, schedule: str | None = None, state: str | None = None, cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page:  # fmt: skip
+        """Backfills, the newest first."""
+        table = tables.BACKFILLS
+        query = _within(scope, select(table)).where(table.c.started_at.is_not(None))
+        if schedule is not None:
+            query = query.where(table.c.schedule == schedule)
+        if state is not None:
+            query = query.where(table.c.state == state)
+        order = (
+            Order(column=table.c.started_at, descending=True), Order(column=table.c.id, descending=True),
+            Order(column=table.c.tenant, descending=True), Order(column=table.c.schedule, descending=True),
+        )  # fmt: skip
+        return self._page(query, order, cursor, limit)
 
     # --- runs -----------------------------------------------------------------------------------------------------
 

@@ -25,10 +25,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-VERSION = 6
+VERSION = 7
 # The oldest layout whose tables today's questions can be asked of, while the rows of this one are still being built.
 # A column more or less makes it VERSION; an index, or a fold that says something else, leaves it.
-READABLE_SINCE = 6
+READABLE_SINCE = 7
 
 METADATA = MetaData()
 
@@ -120,7 +120,7 @@ RUNS = Table(
     _number("attempts"), _number("handout"), _number("phase"), _text("worker"), _at("ended_at"),
     _number("retry_attempt"), _at("retry_at"), _text("waiting"), _at("waiting_since"), _at("waiting_at"),
     _at("waiting_until"), _at("cancel_requested_at"), Column("error", JSON), _at("error_at"), _text("rule"),
-    _text("tz_version"), _at("appended_at"),
+    _text("tz_version"), _text("backfill"), _at("appended_at"),
     Index("runs_by_creation", "created_at", "run_id"),
     Index("runs_by_schedule", "tenant", "schedule", "created_at"),
     Index("runs_by_state", "state", "created_at"),
@@ -133,6 +133,16 @@ ATTEMPTS = Table(
     Column("handout", BigInteger, primary_key=True, autoincrement=False), _number("attempt"), _text("state"),
     _text("worker"), _text("incarnation"), _at("handed_out_at"), _at("started_at"), _at("finished_at"),
     Column("counted", Boolean), Column("error", JSON), _at("appended_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+BACKFILLS = Table(
+    "backfills", METADATA,
+    _name("tenant", key=True), _name("schedule", key=True), _name("id", key=True), _name("state"), _number("version"),
+    _at("range_from"), _at("range_to"), _text("order"), _text("reprocess"), _number("max_active"), _text("rate"),
+    _number("occurrences"), _at("started_at"), _text("by"), _text("note"), _number("decided"), Column("counts", JSON),
+    _at("cursor"), _at("expected_at"), _at("told_at"), _at("finished_at"), _text("reason"), _at("appended_at"),
+    Index("backfills_by_start", "started_at", "id"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 
@@ -166,5 +176,5 @@ CATALOG = Table(
 # The tables that folds make rows of.
 PROJECTED = {
     table.name: table
-    for table in (SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, STORY, COMMANDS, CATALOG)
+    for table in (SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, BACKFILLS, STORY, COMMANDS, CATALOG)
 }

@@ -172,9 +172,11 @@ def _trim_runs(connection: Connection, before: datetime, rows_max: int) -> int:
 def _other_old_rows(
     history_before: datetime, commands_before: datetime
 ) -> tuple[tuple[Table, ColumnElement[bool]], ...]:
+    backfills = tables.BACKFILLS.c
     story, schedules, versions, activity = tables.STORY, tables.SCHEDULES, tables.VERSIONS, tables.ACTIVITY
     return (
         (tables.OCCURRENCES, tables.OCCURRENCES.c.appended_at < history_before),
+        (tables.BACKFILLS, and_(backfills.finished_at.is_not(None), backfills.appended_at < history_before)),
         (tables.COMMANDS, tables.COMMANDS.c.appended_at < commands_before),
         (story, and_(story.c.run_id == "", story.c.appended_at < history_before)),
         (schedules, and_(schedules.c.state == "deleted", schedules.c.deleted_at < history_before)),

@@ -80,7 +80,9 @@ def of_pause(state: ScheduleState, command: Command, resumed: Accepted, context:
     verdict = started(state, command, request, context)
     if isinstance(verdict, Rejected):
         if verdict.reason in {"no_occurrence", "range"}:
-            return replace(resumed, body={**resumed.body, "warnings": ["/backfill: nothing was skipped"]})
+            return replace(
+                resumed, body={**resumed.body, "warnings": ["/backfill: no occurrence of its trigger was skipped"]}
+            )
         return _without(verdict)
     fact, _, warnings = verdict
     if begins < kept_from:
@@ -111,6 +113,8 @@ def started(
     plan = fates.plan_of(state, version) if 0 < version <= state.version else None
     if plan is None:
         return _no_version(state, version)
+    if plan.after_finish is not None:
+        return _from_finish(version)
     first, to = seconds(request.from_), _end(request, context)
     refused = _out_of_reach(first, to, context)
     if refused is not None:
@@ -171,6 +175,12 @@ def _no_version(state: ScheduleState, version: int) -> Rejected:
     message = f"there is no version {version}, or its definition is not kept any more"
     remedy = f"name one of its versions, up to {state.version}, or leave it out"
     return rejected("no_version", 404, message, remedy, pointer="/data/as_of")
+
+
+def _from_finish(version: int) -> Rejected:
+    message = f"the occurrences of version {version} follow the ends of runs (from: finish): no past range has any"
+    remedy = "trigger it, or name a version with another trigger"
+    return rejected("from_finish", 422, message, remedy, pointer="/data/as_of")
 
 
 def _out_of_reach(first: int, to: int, context: Context) -> Rejected | None:

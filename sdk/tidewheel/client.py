@@ -129,9 +129,12 @@ class Client:
         """Skip its occurrences from now on."""
         return self._write("POST", f"{self._path('schedules', name, tenant)}:pause", {"note": note} if note else {})
 
-    def resume_schedule(self, name: str, *, tenant: str | None = None, note: str = "") -> Written:
-        """Its occurrences have runs again from now on."""
-        return self._write("POST", f"{self._path('schedules', name, tenant)}:resume", {"note": note} if note else {})
+    def resume_schedule(
+        self, name: str, *, tenant: str | None = None, note: str = "", backfill: bool = False
+    ) -> Written:
+        """Its occurrences have runs again from now on; with `backfill` also those that the pause has skipped."""
+        body: Json = {**({"note": note} if note else {}), **({"backfill": True} if backfill else {})}
+        return self._write("POST", f"{self._path('schedules', name, tenant)}:resume", body)
 
     def trigger_schedule(
         self,
@@ -199,6 +202,53 @@ class Client:
     ) -> Json:
         """How many runs are due in the days to come, of all tenants or one, and which minutes are crowded."""
         return self._read("/v1/forecast", {"days": days, "from": from_, "queue": queue, "tenant": tenant})
+
+    # --- backfills ---
+
+    def start_backfill(
+        self,
+        name: str,
+        *,
+        from_: datetime,
+        to: datetime | None = None,
+        tenant: str | None = None,
+        idempotency_key: str | None = None,
+        **wanted: Any,
+    ) -> Written:
+        """Run the occurrences of a past range of a schedule; `to` is now where it is not given.
+
+        `order`, `reprocess`, `max_active`, `rate`, `as_of`, `note` say how; `dry_run` only asks what would be done.
+        """
+        span = {"from": instant(from_), **({} if to is None else {"to": instant(to)})}
+        body = {**span, **{key: value for key, value in wanted.items() if value is not None}}
+        path = f"{self._path('schedules', name, tenant)}/backfills"
+        return self._write("POST", path, body, None, idempotency_key)
+
+    def get_backfill(self, name: str, backfill: str, *, tenant: str | None = None) -> Json:
+        """How far a backfill has come."""
+        return self._read(f"{self._path('schedules', name, tenant)}/backfills/{quote(backfill, safe='')}")
+
+    def list_backfills(self, name: str | None = None, *, tenant: str | None = None, **wanted: Any) -> Page:
+        """Backfills of a schedule, or of all of all tenants, newest first; `state`, `cursor`, `limit`."""
+        path = "/v1/backfills" if name is None else f"{self._path('schedules', name, tenant)}/backfills"
+        body = self._read(path, wanted)
+        return Page(items=tuple(body.get("backfills") or ()), cursor=body.get("cursor"), body=body)
+
+    def pause_backfill(self, name: str, backfill: str, *, tenant: str | None = None, note: str = "") -> Written:
+        """No further runs until it is resumed."""
+        return self._change_backfill("pause", name, backfill, tenant, note)
+
+    def resume_backfill(self, name: str, backfill: str, *, tenant: str | None = None, note: str = "") -> Written:
+        """It goes on where it stood."""
+        return self._change_backfill("resume", name, backfill, tenant, note)
+
+    def cancel_backfill(self, name: str, backfill: str, *, tenant: str | None = None, note: str = "") -> Written:
+        """End it; the answer says how many of its runs are open, of which those that nobody has begun are cancelled."""
+        return self._change_backfill("cancel", name, backfill, tenant, note)
+
+    def _change_backfill(self, verb: str, name: str, backfill: str, tenant: str | None, note: str) -> Written:
+        path = f"{self._path('schedules', name, tenant)}/backfills/{quote(backfill, safe='')}:{verb}"
+        return self._write("POST", path, {"note": note} if note else {})
 
     # --- jobs ---
 

@@ -97,8 +97,6 @@ async def test_a_query_parameter_that_does_not_fit_is_a_problem_that_names_it(ho
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("POST", f"{ONE}/backfills"),
-        ("GET", f"{ONE}/backfills/1"),
         ("POST", "/v1/tenants/acme/runs/r.1:rerun"),
         ("GET", "/v1/tenants/acme/runs/r.1/logs"),
         ("POST", "/v1/tenants/acme/dead-letters/r.1:redrive"),

@@ -1,5 +1,6 @@
 """The occurrences of a past range get their runs, a few at a time, and nothing else notices."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from schemas.facts import (
     BackfillProgressed,
     BackfillStarted,
     Cause,
+    CommandRejected,
     OccurrenceDeferred,
     RunCancelRequested,
     RunCreated,
 )
-from tests.scheduler.harness import Shell, clock, definition, text_of
+from tests.scheduler.harness import Shell, at, clock, definition, text_of
 
 DAY = "2024-01-01T"
 NIGHT = {"from": f"{DAY}10:01:00Z", "to": f"{DAY}10:04:00Z"}
@@ -23,7 +25,10 @@ NIGHT = {"from": f"{DAY}10:01:00Z", "to": f"{DAY}10:04:00Z"}
 def minutely(**more: Any) -> Shell:
     """Every minute, from 10:00:10; what comes goes at once, so that nothing of the schedule is open at 10:05:30."""
     shell = Shell(f"{DAY}10:00:10")
-    shell.put(body=definition(**{"overlap": {"policy": "allow_all"}, **more}))
+    body = definition(**{"overlap": {"policy": "allow_all"}, **more})
+    if "every" in body["trigger"]:
+        del body["trigger"]["cron"]
+    shell.put(body=body)
     return shell
 
 
@@ -62,7 +67,7 @@ def run_all(shell: Shell, outcome: str = "succeeded", *, until: str = f"{DAY}10:
             shell.finish(run, outcome)
             finished.add(run.run_id)
         due = shell.next_wakeup()
-        if not shell.schedule().backfills or due is None or clock(due) > until[11:]:
+        if not shell.schedule().backfills or due is None or due > at(until):
             return
         shell.now = max(shell.now, due)
     raise AssertionError("this would go on for ever")
@@ -390,7 +395,10 @@ def test_a_pause_that_skipped_nothing_leaves_nothing_to_backfill():
     shell = minutely()
     shell.send("SchedulePause")
     shell.send("ScheduleResume", backfill=True)
-    assert (shell.answer().status, shell.answer().body["warnings"]) == (200, ["/backfill: nothing was skipped"])
+    assert (shell.answer().status, shell.answer().body["warnings"]) == (
+        200,
+        ["/backfill: no occurrence of its trigger was skipped"],
+    )
     shell.send("ScheduleResume", backfill=True)
     assert shell.answer().body["warnings"] == ["/backfill: it was not paused: nothing was skipped"]
 
@@ -418,6 +426,12 @@ def test_what_cannot_be_backfilled_is_refused_with_a_reason_and_what_to_do_inste
     fault = shell.answer().faults[0]
     assert (fault.code, fault.pointer, fault.remedy) == (reason, pointer, remedy)
     assert shell.all(BackfillStarted) == []
+
+
+def test_an_interval_that_follows_the_ends_of_runs_has_no_past_that_could_be_run():
+    shell = minutely(trigger={"every": "PT1M", "from": "finish"})
+    shell.until(f"{DAY}10:05:30")
+    assert start(shell)[1]["reason"] == "from_finish"
 
 
 def test_a_backfill_holds_a_hundred_thousand_occurrences():
@@ -458,3 +472,67 @@ def test_a_dry_run_says_what_would_become_of_each_occurrence_and_does_nothing():
     assert body["shortest"] == "PT4M"
     assert start(shell, **span, dry_run=True, reprocess="failed")[1]["reprocessed"] == {"failed": 1}
     assert shell.all(BackfillStarted) == []
+
+
+# --- what went wrong elsewhere ------------------------------------------------------------------------------------
+
+
+def at_two() -> Shell:
+    """B-O15: every minute since 2024-01-01T02:00."""
+    shell = Shell(f"{DAY}02:00:00")
+    shell.put(body=definition("* * * * *"))
+    return shell
+
+
+def test_case_b_o15_a_range_is_half_open_so_that_its_start_runs_and_its_end_does_not():
+    shell = at_two()
+    assert start(shell, **{"from": f"{DAY}01:00:00Z", "to": f"{DAY}01:05:00Z"})[1]["occurrences"] == 5
+    run_all(shell)
+    assert backfilled(shell) == ["01:00", "01:01", "01:02", "01:03", "01:04"]
+
+
+@pytest.mark.parametrize("end", ["01:00:00", "00:59:00"])
+def test_case_b_o15_a_range_that_ends_where_it_begins_or_before_is_refused(end):
+    shell = at_two()
+    start(shell, **{"from": f"{DAY}01:00:00Z", "to": f"{DAY}{end}Z"})
+    rejected = shell.all(CommandRejected)[-1]
+    assert [(fault.pointer, fault.code, fault.remedy) for fault in rejected.faults] == [
+        ("/data/to", "range", "ranges are [from, to)")
+    ]
+
+
+def test_case_b_o23_a_serial_backfill_of_seven_days_makes_seven_runs_of_seven_nominals():
+    shell = Shell("2019-11-23T01:00:00")
+    shell.put(body=definition("0 0 * * *"))
+    start(shell, **{"from": "2019-11-16T00:00:00Z", "to": "2019-11-23T00:00:00Z", "max_active": 1})
+    run_all(shell, until="2019-11-23T23:59:00")
+    made = [run.run_id for run in shell.all(RunCreated) if run.cause is Cause.BACKFILL]
+    assert made == [f"s.201911{day}T000000Z" for day in range(16, 23)]
+
+
+def test_a_month_of_minutes_is_a_small_value_and_one_run_in_the_queue():
+    shell = Shell("2024-01-31T00:00:00")
+    shell.put(body=definition("* * * * *", overlap={"policy": "allow_all"}))
+    status, body = start(shell, **{"from": f"{DAY}00:00:30Z", "to": "2024-01-31T00:00:00Z"})
+    assert (status, body["occurrences"]) == (201, 43_199)
+    for _ in range(3):
+        shell.settle()
+        run = shell.last_run()
+        shell.finish(run)
+        shell.now += timedelta(milliseconds=100)
+    shell.settle()
+    assert backfilled(shell) == ["00:01", "00:02", "00:03", "00:04"]
+    row = shell.rows[b"s/acme/s"].data[b"s"]
+    assert len(row) < 1_500
+    assert len(shell.rows[b"s/acme/s"].data) < 12
+
+
+def test_what_was_filled_is_forgotten_with_the_history():
+    shell = paused()
+    start(shell)
+    run_all(shell)
+    assert [row for row in shell.rows[b"s/acme/s"].data if row.startswith(b"f/")] != []
+    shell.put(body=definition("0 0 1 1 *"))
+    shell.until("2024-02-02T12:00:00")
+    assert [row for row in shell.rows[b"s/acme/s"].data if row.startswith(b"f/")] == []
+    assert shell.schedule().filled_from is None

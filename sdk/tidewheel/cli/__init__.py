@@ -22,6 +22,7 @@ REFUSED, UNREACHABLE = 1, 3
 
 OWN = {
     "apply": "tidewheel.cli.apply:apply",
+    "backfills": "tidewheel.cli.backfills:backfills",
     "calendars": "tidewheel.cli.calendars:calendars",
     "forecast": "tidewheel.cli.forecast:forecast",
     "import": "tidewheel.cli.importing:import_",
@@ -33,7 +34,7 @@ OWN = {
     "tenants": "tidewheel.cli.tenants:tenants",
     "worker": "tidewheel.cli.worker:worker",
 }
-LATER = frozenset({"admin", "backfills", "dead-letters", "serve", "workers"})
+LATER = frozenset({"admin", "dead-letters", "serve", "workers"})
 
 
 class Commands(click.Group):

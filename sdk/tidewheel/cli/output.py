@@ -18,9 +18,9 @@ from tidewheel.client import Page
 from tidewheel.errors import TidewheelError
 
 STYLES = {
-    "succeeded": "green", "active": "green", "created": "green", "updated": "green",
+    "succeeded": "green", "completed": "green", "active": "green", "created": "green", "updated": "green",
     "failed": "red", "dead_lettered": "red", "timed_out": "red", "refused": "red", "lost": "red",
-    "cancelled": "yellow", "expired": "yellow", "skipped": "yellow", "paused": "yellow",
+    "cancelled": "yellow", "cancelling": "yellow", "expired": "yellow", "skipped": "yellow", "paused": "yellow",
     "running": "cyan", "queued": "cyan", "retry_wait": "cyan", "handed_out": "cyan",
 }  # fmt: skip
 

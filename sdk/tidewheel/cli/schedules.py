@@ -86,16 +86,22 @@ def pause(*, names: tuple[str, ...], every: bool, note: str, tenant: str | None,
 @schedules.command()
 @click.argument("names", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="All paused schedules of the tenant.")
+@click.option("--backfill", is_flag=True, help="Run what was skipped meanwhile, beside what comes.")
 @click.option("--note", default="", help="Why; kept with the schedule's history.")
 @options.tenant
 @options.url
-def resume(*, names: tuple[str, ...], every: bool, note: str, tenant: str | None, url: str | None) -> None:
-    """Occurrences have runs again from now on; those skipped meanwhile do not come back."""
+def resume(
+    *, names: tuple[str, ...], every: bool, backfill: bool, note: str, tenant: str | None, url: str | None
+) -> None:
+    """Occurrences have runs again from now on; those skipped meanwhile do not come back by themselves."""
     _explicit(names, every=every, tenant=tenant)
     with options.connect(url, tenant) as client:
 
         def act(tenant: str, name: str) -> str:
-            return f"resumed {tenant}/{name}{_version(client.resume_schedule(name, tenant=tenant, note=note).body)}"
+            body = client.resume_schedule(name, tenant=tenant, note=note, backfill=backfill).body
+            started = body.get("backfill") or {}
+            also = f", backfill {started['backfill']} of {started['occurrences']} started" if started else ""
+            return f"resumed {tenant}/{name}{_version(body)}{also}"
 
         naming.each(client, _all_of(client, state="paused") if every else names, act)
 
