@@ -140,6 +140,7 @@ def undone(row: Row) -> Json:
         tz_version=row["tz_version"] or None,
         blocked_by=row["blocked_by"],
         detail=row["detail"] or None,
+        used=row["used"],
     )
     if row["local_time"]:
         return view | {"local_time": row["local_time"]}
@@ -159,6 +160,7 @@ def created(row: Row) -> Json:
         version=row["version"],
         rule=row["rule"],
         tz_version=row["tz_version"],
+        used=row["used"],
         due_at=row["due_at"] if row["due_at"] != row["nominal_time"] else None,
         decided_at=row["created_at"],
         state=row["state"],

@@ -6,18 +6,25 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from api.services import Expected, Load, Outlook, Skipped
+from projections.store.reader import Scope
 from scheduler import load
 from scheduler.occurrences import rules, tz_version
-from scheduler.preview import preview
+from scheduler.preview import adopted, preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from api.services import Forecast, Planned
 
+    Entry = Callable[[Scope, str, str], Mapping[str, Any] | None]  # an entry of the catalog: scope, kind, name
 
-def forecast(now: Callable[[], datetime]) -> Forecast:
-    """A forecast that judges definitions as an apply at `now` would."""
+
+def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
+    """A forecast that judges definitions as an apply at `now` would, by what the catalog says now."""
+
+    def look(kind: str, tenant: str, name: str) -> bytes | None:
+        row = entry(Scope(tenant=tenant), kind, name)
+        return None if row is None else adopted(row["version"], row["definition"])
 
     def ask(
         subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
@@ -26,7 +33,7 @@ def forecast(now: Callable[[], datetime]) -> Forecast:
         tenant, _, name = subject.partition("/")
         found = preview(
             definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name,
-            strict=not accepted, accepted=accepted, since=since,
+            strict=not accepted, accepted=accepted, since=since, look=look,
         )  # fmt: skip
         return Outlook(
             words=found["words"], rule=found["rule"], tz_version=found["tz_version"], definition=found["definition"],

@@ -7,7 +7,7 @@ a deferral. The run of a created one says the rest, for its id follows from the 
 from __future__ import annotations
 
 from projections.event import Event, instant
-from projections.projection import Key, Projection, Row
+from projections.projection import Key, Projection, Row, json
 from schemas.facts import OccurrenceDeferred, OccurrenceSkipped
 
 SKIPPED = "skipped"
@@ -42,7 +42,6 @@ def _skipped(row: Row | None, event: Event) -> Row | None:
         "until": None,
         "rule": data["rule"],
         "tz_version": data["tz_version"],
-        "detail": data.get("detail") or "",
     }
 
 
@@ -60,7 +59,6 @@ def _deferred(row: Row | None, event: Event) -> Row | None:
         "until": instant(data.get("until")),
         "rule": "",
         "tz_version": "",
-        "detail": "",
     }
 
 
@@ -74,6 +72,8 @@ def _common(event: Event) -> Row:
         "reason": data["reason"],
         "decided_at": instant(data["decided_at"]),
         "blocked_by": data.get("blocked_by"),
+        "detail": data.get("detail") or "",
+        "used": json(data.get("used")),
         "appended_at": event.appended_at,
     }
 

@@ -12,6 +12,7 @@ from runtime.machine import NEVER, PARTITION, Moment, Output, Reached, Wakeup, W
 from runtime.record import Record
 from scheduler import (
     adoption,
+    calendars,
     commands,
     delays,
     due,
@@ -155,7 +156,7 @@ class SchedulerCore:
             if isinstance(input_, Woken):
                 if delays.is_due(state_.delays, context.horizon_ms):
                     return commands.look(state_, context)
-                return due.decide(state_, context)
+                return due.decide(calendars.bind(state_, context), context)
             if isinstance(input_, OutcomeRead):
                 return due.outcome_read(state_, input_.finished, millis(input_.appended_at))
             if isinstance(input_, LinkRead):

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from scheduler import (
     backfills,
+    calendars,
     catch_up,
     delays,
     failing,
@@ -225,6 +226,8 @@ def _occurrence(state: ScheduleState, context: Context) -> Facts:
 def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts:
     """The one decision on the first occurrence that is due, or on a range that begins with it."""
     taken = timeline.upcoming(state).taken
+    if taken is None:
+        taken = calendars.taken(context, due, plan)
     if taken is not None:
         return (skipping.excluded(state, context, due, taken),)
     if _promised(state, due, plan):

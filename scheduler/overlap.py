@@ -105,6 +105,7 @@ def _deferred(state: ScheduleState, context: Context, due: Due, room: Room, caus
         until=None if room.until_ms is None else from_millis(room.until_ms),
         blocked_by=blocker(state),
         cause=cause,
+        used=state.plans[due.phase.version].used,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
@@ -59,6 +59,7 @@ class Plan:
 
     `drops`: its policies may leave out local readings. `exclusive`: active runs can stand in an occurrence's way.
     `follows`: runs of other schedules lead to runs of this one. Without a trigger nothing is ever due.
+    `closed` and `used` are for deciding only: see `calendars`.
     """
 
     trigger: occurrences.Trigger
@@ -76,6 +77,9 @@ class Plan:
     drops: bool
     exclusive: bool
     exclusions: occurrences.Exclusions | None = None
+    calendars: tuple[str, ...] = ()
+    closed: occurrences.Exclusions | None = None
+    used: Mapping[str, int] = field(default_factory=dict)
     max_runs: int | None = None
     jitter_ms: int = 0
     key: str = ""
@@ -100,11 +104,15 @@ class Plan:
         digest = sha256(f"{self.key}@{nominal}".encode()).digest()
         return nominal * SECOND_MS + int.from_bytes(digest[:8], "big") % min(self.jitter_ms, gap_ms)
 
+    @property
+    def out(self) -> occurrences.Exclusions | None:
+        """All that takes occurrences out, as far as it is known here."""
+        return self.exclusions if self.closed is None else self.closed
+
     def next_after(self, after: int) -> int | None:
         """The first occurrence after an instant that may have a run."""
-        if self.exclusions is None:
-            return self.trigger.next_after(after)
-        return self.exclusions.next_left(self.trigger, after)
+        out = self.out
+        return self.trigger.next_after(after) if out is None else out.next_left(self.trigger, after)
 
     def taken(self, nominal: int, until: int) -> occurrences.Taken | None:
         """An occurrence that rules take out, with its excluded neighbours up to `until`; None for one that is left."""
@@ -114,7 +122,7 @@ class Plan:
 
     def between(self, after: int, until: int) -> Iterator[int]:
         """The occurrences in (after, until] that may have runs."""
-        return occurrences.between(self.trigger, after, until) if self.exclusions is None else self._left(after, until)
+        return occurrences.between(self.trigger, after, until) if self.out is None else self._left(after, until)
 
     def _left(self, after: int, until: int) -> Iterator[int]:
         due = self.next_after(after)
@@ -124,9 +132,10 @@ class Plan:
 
     def count(self, after: int, until: int, limit: int) -> int:
         """How many occurrences in (after, until] may have runs, at most `limit`."""
-        if self.exclusions is None:
+        out = self.out
+        if out is None:
             return occurrences.count_between(self.trigger, after, until, limit)
-        return self.exclusions.count_left(self.trigger, after, until, limit)
+        return out.count_left(self.trigger, after, until, limit)
 
 
 @lru_cache(maxsize=PLANS_MAX)
@@ -149,6 +158,7 @@ def of_schedule(schedule: definitions.Schedule, hash_key: str, *, anchor: int | 
         rule=_rule(schedule.trigger, trigger),
         drops=_drops(trigger),
         exclusions=exclusions_of(schedule.trigger, hash_key),
+        calendars=tuple(dict.fromkeys((schedule.trigger.exclude.calendars or ()) if schedule.trigger.exclude else ())),
         max_runs=schedule.trigger.max_runs,
         jitter_ms=(schedule.trigger.jitter or timedelta()) // MILLISECOND,
         **_after_finish(schedule.trigger, anchor),

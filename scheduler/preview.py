@@ -15,11 +15,13 @@ from heapq import merge
 from itertools import groupby, islice
 from typing import Any
 
-from scheduler import checks, finishing, occurrences, words
+from scheduler import calendars, checks, finishing, occurrences, words
+from scheduler.calendars import Lookup
 from scheduler.instants import from_millis, from_seconds, seconds, text
 from scheduler.occurrences.zones import Segment
-from scheduler.plan import Plan
+from scheduler.plan import Adopted, Plan
 from scheduler.timeline import LAST_INSTANT
+from schemas import codec
 from schemas.faults import Fault, Refused
 
 LIMIT_MAX = 1_000  # occurrences of one answer
@@ -41,25 +43,29 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     strict: bool = True,
     accepted: bool = False,
     since: datetime | None = None,
+    look: Lookup = lambda _kind, _tenant, _name: None,
 ) -> dict[str, Any]:
     """The occurrences in [from_, to), the first `limit` of them, and what clock changes in that time do to them.
 
     What rules and policies take out before the last of them is `skipped`, again the first `limit`. A definition that
     was `accepted` some time ago may be over by now: that is no fault then. Where an interval counts from the end of a
-    run, one is known: the first, or the one that counts from `since`.
+    run, one is known: the first, or the one that counts from `since`. `look` finds what the
+    catalog says now.
     """
     faults = tuple(_range_faults(from_, to, limit))
     if faults:
         raise Refused(*faults)
     checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict, accepted=accepted)
     plan = checked.plan if since is None else finishing.counted_from(checked.plan, since)
+    plan = calendars.whole(calendars.bound(plan, tenant, look))
+    warnings = (*checked.warnings, *calendars.unknown(plan, tenant, look))
     first, last = seconds(from_) - (from_.microsecond == 0), min(seconds(to) - (to.microsecond == 0), LAST_INSTANT)
     left = limit if accepted else min(limit, _left(plan, seconds(now), first))
     left = min(left, limit if plan.after_finish is None else 1)
     due, taken = _met(plan, first, last, left)
     return {
-        "words": words.sentence(plan),
-        "warnings": list(checked.warnings),
+        "words": words.sentence(checked.plan),
+        "warnings": list(warnings),
         "rule": plan.rule,
         "tz_version": occurrences.tz_version(),
         "definition": checked.definition,
@@ -67,6 +73,11 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
         "skipped": _skipped(plan, taken, first, _known_until(due, left, last), limit),
         "dst": [_change(plan, segment) for segment in islice(_changes(plan, first, last), CHANGES_MAX)],
     }
+
+
+def adopted(version: int, definition: Mapping[str, Any]) -> bytes:
+    """An entry of the catalog as `look` finds it."""
+    return codec.dump(Adopted(version=version, definition=definition))
 
 
 def check(

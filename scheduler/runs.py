@@ -58,6 +58,7 @@ def of_occurrence(
         nominal_time=nominal_time,
         interval_from=None if previous is None else from_seconds(previous),
         labels=plan_.labels,
+        used=plan_.used,
     )
 
 

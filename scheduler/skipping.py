@@ -43,6 +43,7 @@ def one(
         nominal_time=from_seconds(nominal),
         blocked_by=blocked_by,
         detail=detail,
+        used=state.plans[version].used,
     )
 
 
@@ -127,4 +128,5 @@ def _with_range(fact: OccurrenceSkipped, span: NominalRange) -> OccurrenceSkippe
         tz_version=fact.tz_version,
         range=span,
         detail=fact.detail,
+        used=fact.used,
     )

@@ -25,8 +25,8 @@ def sentence(plan: Plan) -> str:
         words = "" if plan.trigger is NEVER else occurrences.describe(plan.trigger)
     if plan.jitter_ms:
         words += f", each up to {durations.render(timedelta(milliseconds=plan.jitter_ms))} later"
-    if plan.exclusions is not None:
-        words += f", except {_excluded(plan.exclusions)}"
+    if excluded := _excluded(plan):
+        words += f", except {excluded}"
     if plan.max_runs is not None:
         words = f"{words}, {plan.max_runs} run{'s' * (plan.max_runs > 1)} at most"
     followed = _followed(plan)
@@ -41,8 +41,9 @@ def _followed(plan: Plan) -> str:
     return f"after {' and '.join([*shown, *more])}" if runs else ""
 
 
-def _excluded(exclusions: occurrences.Exclusions) -> str:
-    rules = [each.rule for each in exclusions.rules]
+def _excluded(plan: Plan) -> str:
+    fixed = () if plan.exclusions is None else plan.exclusions.rules
+    rules = [*(each.rule for each in fixed), *(f"calendar {name}" for name in plan.calendars)]
     shown = rules[:EXCLUSIONS_SHOWN_MAX]
     more = [f"{len(rules) - len(shown)} more rules"] if len(rules) > len(shown) else []
     return " and ".join([*shown, *more])

@@ -64,6 +64,7 @@ M = TypeVar("M", bound="Model")
 
 BUFFER = 10  # occurrences that may wait under buffer_all, where a definition does not say how many
 CONCURRENCY_MAX = 10_000  # runs of one key at once: as many as one worker may hold
+CALENDARS_MAX = 32  # of one schedule: each is asked at every decision
 NEVER_ON_MAX = 32  # error types and rules of a job
 UNKNOWN_FIELDS_MAX = 1_000  # that are told: for each the nearest known name is looked for
 
@@ -148,9 +149,9 @@ Crons = Annotated[
 
 
 class Exclude(Model):
-    """What is taken out again: whole local days, and what expressions name on the clocks of the trigger's zone."""
+    """What is taken out again: whole local days, also those of calendars, and what expressions name, in its zone."""
 
-    calendars: Later = None
+    calendars: Annotated[tuple[Name, ...], Field(max_length=CALENDARS_MAX), at_most(CALENDARS_MAX)] | None = None
     cron: Annotated[
         tuple[Cron, ...], Field(max_length=limits.CRON_EXPRESSIONS_MAX), at_most(limits.CRON_EXPRESSIONS_MAX)
     ] = ()
@@ -380,7 +381,6 @@ def given(value: Any) -> bool:
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
 _LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
     (Job, "log_retention", given, "leave it out"),
-    (Exclude, "calendars", given, "write their dates"),
     (CatchUp, "rate", given, "leave it out"),
 )
 

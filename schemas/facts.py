@@ -361,6 +361,7 @@ class OccurrenceSkipped(_OfSchedule):
     blocked_by: str | None = None
     detail: str = ""
     upstream: Upstream | None = None
+    used: Mapping[str, int] = field(default_factory=dict)  # see `RunCreated`
 
 
 @frozen
@@ -377,6 +378,8 @@ class OccurrenceDeferred(_OfSchedule):
     until: datetime | None = None
     blocked_by: str | None = None
     cause: Cause = Cause.SCHEDULE
+    detail: str = ""
+    used: Mapping[str, int] = field(default_factory=dict)  # see `RunCreated`
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------
@@ -388,6 +391,8 @@ class RunCreated(_OfSchedule):
 
     `interval_from` is the nominal instant before this one, so [interval_from, nominal_time) is the data interval.
     A run that a run of another schedule led to names it; `chain` are the schedules before this one, the first first.
+    `used` are the versions of the catalog's entries that had a say, by their keys (`calendar/acme/uk-holidays`); 0 for
+    one that was named and not there.
     """
 
     TYPE: ClassVar[str] = "tidewheel.run.created.v1"
@@ -411,6 +416,7 @@ class RunCreated(_OfSchedule):
     backfill: str = ""  # whose run it is, where the cause is one
     upstream: Upstream | None = None
     chain: tuple[str, ...] = ()
+    used: Mapping[str, int] = field(default_factory=dict)
 
 
 @frozen

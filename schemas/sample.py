@@ -38,6 +38,7 @@ _BY_NAME: Mapping[str, Any] = {
     "payload": {"day": "2026-03-07"},
     "definition": {"trigger": {"cron": "0 2 * * *", "timezone": "America/New_York"}, "job": "send-report"},
     "rule": "live",
+    "used": {"calendar/acme/uk-holidays": 3},
     "shard": 1,
     "attempt": 1,
     "lease": "reports.1.41.9c1185a5c5e9fc54612808977ee8f548",

@@ -11,8 +11,9 @@ retention has taken are left out on both sides. Nothing is ever written, so it m
 
     localtime    offsets of a zone, by zoneinfo        source      records of a log, a folder, a server
     expression   what a cron expression names          evidence    records sorted by schedule
+    due          when a version is due                 catalog     what its entries said, version by version
     finishing    the same where that follows the ends of runs
-    due          when a version is due                 judgement   the comparison
+    exclusion, jitter, recurrence                      judgement   the comparison
                                                        report      figures and offenders
 """
 

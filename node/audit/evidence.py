@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from node.audit.catalog import Catalog
 from node.audit.finishing import Ended
 from node.audit.source import AuditSource, Entry
 from schemas import identity, topics
@@ -64,6 +65,7 @@ class Decision:
     run_id: str = ""
     until: int = 0
     count: int = 1
+    used: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -90,6 +92,7 @@ class Evidence:
     marks: list[Mark] = field(default_factory=list)
     stories: dict[Name, Story] = field(default_factory=dict)
     outcomes: dict[str, dict[Name, dict[str, str]]] = field(default_factory=dict)
+    catalog: Catalog = field(default_factory=Catalog)
     delivered: set[tuple[Name, str]] = field(default_factory=set)  # runs that stand on `runs`
     delivered_since: datetime | None = None  # earlier ones may be gone from there
     repeated: int = 0  # events that were written more than once, with the same id: nothing wrong
@@ -113,6 +116,8 @@ class _Reading:
     def all(self) -> Evidence:
         marks = {partition: self._decided_until(partition) for partition in self._partitions(_CHANGELOG)}
         self._versions()
+        for partition in self._partitions(topics.CATALOG):
+            self._catalog(partition)
         trimmed = {partition: self._events(partition) for partition in self._partitions(topics.RUN_EVENTS)}
         self._seen.clear()
         for partition in self._partitions(topics.RUN_OUTCOMES):
@@ -167,6 +172,11 @@ class _Reading:
         )
         self._story(data).versions.append(version)
 
+    def _catalog(self, partition: int) -> None:
+        for entry in self._entries(topics.CATALOG, partition):
+            if entry.value is not None and entry.value["type"] == "tidewheel.catalog.entry.v1":
+                self._evidence.catalog.take(entry.value["data"])
+
     # --- events ---------------------------------------------------------------------------------------------------
 
     def _events(self, partition: int) -> datetime | None:
@@ -182,6 +192,9 @@ class _Reading:
                 trimmed = until if trimmed is None else max(trimmed, until)
             elif event["type"] == "tidewheel.tz.adopted.v1":
                 self._adopted(event["data"])
+            elif event["type"] == "tidewheel.catalog.adopted.v1":
+                for adopted in event["data"].get("entries", ()):
+                    self._evidence.catalog.take(adopted)
             elif event["type"] == "tidewheel.gap.accepted.v1" and self._is_new(event["id"]):
                 self._gap(event["data"], entry.appended_at)
             elif (take := _TAKEN.get(event["type"])) is not None and self._is_new(event["id"]):
@@ -257,7 +270,9 @@ def _created(story: Story, data: Mapping[str, Any], event: str) -> None:
     if data.get("nominal_time") is None or data.get("of") is not None:
         return  # a run of its own, or another run of what was decided before
     nominal = _seconds(data["nominal_time"])
-    decision = Decision(event=event, version=data["version"], nominal=nominal, run_id=data["run_id"])
+    decision = Decision(
+        event=event, version=data["version"], nominal=nominal, run_id=data["run_id"], used=data.get("used", {})
+    )
     if data["cause"] in ("schedule", "catch_up"):
         story.created.append(decision)
     elif data["cause"] == "backfill":
@@ -265,7 +280,7 @@ def _created(story: Story, data: Mapping[str, Any], event: str) -> None:
 
 
 def _skipped(story: Story, data: Mapping[str, Any], event: str) -> None:
-    reason, version = data["reason"], data["version"]
+    reason, version, used = data["reason"], data["version"], data.get("used", {})
     if (span := data.get("range")) is not None:
         story.skipped_ranges.append(
             Decision(
@@ -275,11 +290,12 @@ def _skipped(story: Story, data: Mapping[str, Any], event: str) -> None:
                 until=_seconds(span["to"]),
                 count=span["count"],
                 reason=reason,
+                used=used,
             )
         )
     elif data.get("nominal_time") is not None:
         nominal = _seconds(data["nominal_time"])
-        story.skipped.append(Decision(event=event, version=version, nominal=nominal, reason=reason))
+        story.skipped.append(Decision(event=event, version=version, nominal=nominal, reason=reason, used=used))
     else:
         story.not_due[reason] = story.not_due.get(reason, 0) + 1
 

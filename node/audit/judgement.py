@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 
+from node.audit.catalog import Catalog, calendars_of, closed
 from node.audit.due import due, duration_seconds, instant, within
 from node.audit.evidence import Decision, Evidence, Name, Story, Version
 from node.audit.exclusion import excluded
@@ -32,7 +33,8 @@ def judge(evidence: Evidence, *, offenders_max: int = OFFENDERS_MAX) -> Report:
             after = -1 if mark.trimmed_until is None else _floor(mark.trimmed_until)
             adopted = _adopted(story, evidence)
             report.since_adoption += adopted > after
-            _Case(name, story, report).judge(max(after, adopted), _floor(mark.decided_until))
+            case = _Case(name, story, report, evidence.catalog)
+            case.judge(max(after, adopted), _floor(mark.decided_until))
     for place in evidence.unreadable:
         report.accuse("unreadable", Offender(tenant="", schedule="", what=place))
     _outcomes(evidence, report)
@@ -50,10 +52,11 @@ def _adopted(story: Story, evidence: Evidence) -> int:
 class _Case:
     """One schedule's occurrences in (after, until]."""
 
-    def __init__(self, name: Name, story: Story, report: Report) -> None:
+    def __init__(self, name: Name, story: Story, report: Report, catalog: Catalog) -> None:
         self._name = name
         self._story = story
         self._report = report
+        self._catalog = catalog
         self._created = _by_nominal(story.created)
         self._skipped = _by_nominal(story.skipped)
         self._ranges = _Ranges(story.skipped_ranges)
@@ -113,14 +116,23 @@ class _Case:
         if len(decisions) > 1:
             self._accuse("duplicated", _text(nominal), ", ".join(map(_in_words, decisions)))
         for decision in decisions:
-            if (decision.run_id or decision.reason == EXCLUDED) and self._is_out(nominal) != (
-                decision.reason == EXCLUDED
-            ):
-                detail = f"{_in_words(decision)}, which is {'not ' * (decision.reason == EXCLUDED)}excluded"
-                self._accuse("unexpected", _text(nominal), detail)
+            if decision.run_id or decision.reason == EXCLUDED:
+                self._excluded_or_not(nominal, version, decision)
             if decision.version != version.number:
                 detail = f"{_in_words(decision)} by version {decision.version}, due by version {version.number}"
                 self._accuse("unexpected", _text(nominal), detail)
+
+    def _excluded_or_not(self, nominal: int, version: Version, decision: Decision) -> None:
+        """What has a run is left by all rules, and what is excluded is taken out by one."""
+        zone, used = version.definition["trigger"]["timezone"], decision.used
+        unnamed = calendars_of(version.definition, self._name[0]) - used.keys()
+        if unnamed:
+            detail = f"{_in_words(decision)}, and does not say which version of {', '.join(sorted(unnamed))} was asked"
+            self._accuse("unexpected", _text(nominal), detail)
+        out = self._is_out(nominal) or closed(self._catalog, used, zone, nominal)
+        if out is not None and out != (decision.reason == EXCLUDED):
+            detail = f"{_in_words(decision)}, which is {'not ' * (decision.reason == EXCLUDED)}excluded"
+            self._accuse("unexpected", _text(nominal), detail)
 
     def _too_many(self, version: Version) -> None:
         limit = (version.definition.get("trigger") or {}).get("max_runs")

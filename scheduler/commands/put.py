@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from scheduler import checks, finishing, keys, timeline, versions, words
+from scheduler import calendars, checks, finishing, keys, timeline, versions, words
 from scheduler.checks import Checked
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, effective_ms, mark_before, too_many_changes
 from scheduler.context import Context
@@ -33,7 +33,10 @@ def decide(state: ScheduleState, command: Command, request: SchedulePut, context
         checked = replace(checked, plan=finishing.bound(checked.plan, state.chain))
     except Refused as refusal:
         return Rejected(reason="invalid", status=422, faults=refusal.faults)
-    warnings = (*checked.warnings, *_unknown_job(checked.plan, state.tenant, context))
+    look = calendars.adopted_by(context.shared)
+    checked = replace(checked, plan=calendars.bound(checked.plan, state.tenant, look))
+    unknown = (*_unknown_job(checked.plan, state.tenant, context), *calendars.unknown(checked.plan, state.tenant, look))
+    warnings = (*checked.warnings, *unknown)
     if current is not None and current.definition == checked.definition:
         said = {"effective_at": current.effective_at, "version": state.version, "changed": False}
         return Accepted(body=_body(state, checked.plan, context, warnings, **said))

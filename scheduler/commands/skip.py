@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler import ledger, skipping, words
+from scheduler import calendars, ledger, skipping, words
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, effective_ms, instant, not_found, rejected
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_seconds, seconds, text
@@ -28,7 +28,8 @@ def decide(state: ScheduleState, command: Command, request: ScheduleSkipOccurren
         return _too_late(state, nominal, at_ms)
     if skipping.request(state, nominal) is not None:
         return Accepted(body=_body(state, nominal, at_ms, changed=False))
-    plan = state.plans[state.phases[-1].version]
+    look = calendars.adopted_by(context.shared)
+    plan = calendars.bound(state.plans[state.phases[-1].version], state.tenant, look)
     known = plan.next_after(state.decided_until if plan.after_finish is not None else nominal - 1)
     if known != nominal:
         return _no_occurrence(nominal, words.following(plan, nominal, 1))

@@ -109,6 +109,7 @@ class RunCreated(TypedDict):
     tenant: str
     tz_version: str
     upstream: NotRequired[Upstream]
+    used: NotRequired[dict[str, int]]
     version: int
 
 

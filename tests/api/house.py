@@ -60,8 +60,8 @@ class House:
         self.unready: dict[str, str] = {}
         self.services = ApiServices(
             log=self.log, now=self.now, reader=Reader(self.engine), progress=self.projector, commander=self.commander,
-            relay=self.relay, leases=SimpleLeases(self.relay), forecast=forecast(self.now), arithmetic=Arithmetic(),
-            registry=CollectorRegistry(), unready=lambda: self.unready,
+            relay=self.relay, leases=SimpleLeases(self.relay), forecast=forecast(self.now, Reader(self.engine).entry),
+            arithmetic=Arithmetic(), registry=CollectorRegistry(), unready=lambda: self.unready,
             settings=ApiSettings(version="1.2.3", require_declared=require_declared),
         )  # fmt: skip
         self.app = create_app(self.services)

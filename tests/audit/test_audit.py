@@ -87,6 +87,54 @@ def test_a_run_of_an_excluded_occurrence_and_an_exclusion_that_no_rule_knows_are
     ]
 
 
+UK = "calendar/acme/uk"
+
+
+@pytest.fixture
+def world_of_calendars() -> World:
+    """Daily at noon, without the days of a calendar: the 4th by version 1, the 5th by version 2. Until the 6th."""
+    world = World()
+    world.version(cron="0 12 * * *", exclude={"calendars": ["uk"]})
+    world.adopted("calendar", "uk", 1, {"dates": ["2026-03-04"]})
+    world.catalog("calendar", "uk", 2, {"dates": ["2026-03-05"]})
+    world.decided(at("2026-03-06T13:00"))
+    return world
+
+
+def test_what_calendars_take_out_is_judged_by_the_versions_that_decisions_name(world_of_calendars):
+    world = world_of_calendars
+    world.created("2026-03-03T12:00", used={UK: 1})
+    world.skipped("2026-03-04T12:00", SkipReason.EXCLUDED, used={UK: 1})
+    world.skipped("2026-03-05T12:00", SkipReason.EXCLUDED, used={UK: 2})
+    world.created("2026-03-06T12:00", used={UK: 0})
+    assert (report(world).clean, report(world).created, report(world).skipped) == (True, 2, {"excluded": 2})
+
+
+def test_a_decision_that_its_calendar_does_not_bear_out_is_accused(world_of_calendars):
+    world = world_of_calendars
+    world.created("2026-03-03T12:00")
+    world.created("2026-03-04T12:00", used={UK: 1})
+    world.skipped("2026-03-05T12:00", SkipReason.EXCLUDED, used={UK: 1})
+    world.skipped("2026-03-06T12:00", SkipReason.EXCLUDED, used={UK: 0})
+    assert found(world) == [
+        (
+            "unexpected", "2026-03-03T12:00:00Z",
+            "run tick.20260303T120000Z, and does not say which version of calendar/acme/uk was asked",
+        ),
+        ("unexpected", "2026-03-04T12:00:00Z", "run tick.20260304T120000Z, which is excluded"),
+        ("unexpected", "2026-03-05T12:00:00Z", "skipped excluded, which is not excluded"),
+        ("unexpected", "2026-03-06T12:00:00Z", "skipped excluded, which is not excluded"),
+    ]  # fmt: skip
+
+
+def test_by_a_version_of_a_calendar_that_is_not_kept_any_more_nothing_is_judged(world_of_calendars):
+    world = world_of_calendars
+    world.created("2026-03-03T12:00", "2026-03-06T12:00", used={UK: 7})
+    world.skipped("2026-03-04T12:00", SkipReason.EXCLUDED, used={UK: 7})
+    world.skipped("2026-03-05T12:00", SkipReason.EXCLUDED, used={UK: 7})
+    assert report(world).clean
+
+
 def test_an_occurrence_that_waits_for_its_jitter_is_pending_and_missing_when_that_is_over():
     world = World()
     world.version(cron="0 * * * *", jitter="PT10M")  # acme/tick at 13:00 is due at 13:07:41

@@ -8,6 +8,8 @@ from runtime.logs.simulated import SimulatedLog
 from runtime.record import Outgoing
 from schemas import codec, definitions, identity, topics
 from schemas.facts import (
+    CatalogAdopted,
+    CatalogEntry,
     Cause,
     DeferReason,
     Fact,
@@ -156,6 +158,24 @@ class World:
                 decided_at=NOON,
             )
         )
+
+    def entry(self, kind: str, name: str, version: int, definition: Any) -> CatalogEntry:
+        """A version of something in the catalog."""
+        tenant = "_" if kind == "queue" else "acme"
+        return CatalogEntry(
+            kind=kind, tenant=tenant, name=name, version=version, changed_at=NOON, definition=definition
+        )  # fmt: skip
+
+    def catalog(self, kind: str, name: str, version: int, definition: Any) -> None:
+        """It stands on `catalog`, where compaction leaves the newest."""
+        fact = self.entry(kind, name, version, definition)
+        self._append(topics.CATALOG, 0, fact.subject, fact)
+
+    def adopted(self, kind: str, name: str, version: int, definition: Any) -> None:
+        """A partition tells that it uses it."""
+        entry = self.entry(kind, name, version, definition)
+        fact = CatalogAdopted(role="scheduler", partition=0, offset=version, adopted_at=NOON, entries=(entry,))
+        self._append(topics.RUN_EVENTS, 0, fact.subject, fact)
 
     def finished(self, run: RunCreated, outcome: Outcome = Outcome.SUCCEEDED, **fields: Any) -> None:
         """A run's outcome."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -17,16 +18,38 @@ ONCE = {
 DAY = {"from_": datetime(2026, 3, 1, tzinfo=UTC), "to": datetime(2026, 3, 2, tzinfo=UTC), "limit": 10}
 
 
+def nothing(*_: Any) -> None:
+    """Stands in the catalog."""
+
+
 def test_a_definition_is_judged_as_an_apply_would() -> None:
     """An instant that has passed by more than its grace is refused."""
     with pytest.raises(Refused, match="/trigger/at/0"):
-        forecast(lambda: NOW)("acme/once", ONCE, **DAY)  # type: ignore[arg-type]
+        forecast(lambda: NOW, nothing)("acme/once", ONCE, **DAY)  # type: ignore[arg-type]
 
 
 def test_an_accepted_definition_is_not_judged_again() -> None:
     """Its instants may have passed by now: both are told."""
-    outlook = forecast(lambda: NOW)("acme/once", ONCE, **DAY, accepted=True)  # type: ignore[arg-type]
+    outlook = forecast(lambda: NOW, nothing)("acme/once", ONCE, **DAY, accepted=True)  # type: ignore[arg-type]
     assert [occurrence.nominal_time for occurrence in outlook.occurrences] == [
         datetime(2026, 3, 1, 11, 0, tzinfo=UTC),
         datetime(2026, 3, 1, 13, 0, tzinfo=UTC),
     ]
+
+
+def test_a_calendar_of_the_catalog_takes_part() -> None:
+    """What it takes out is said with its version; one that is not there is warned about at its apply."""
+
+    def entry(scope: Any, kind: str, name: str) -> Any:
+        known = (scope.tenant, kind, name) == ("acme", "calendar", "closed")
+        return {"version": 2, "definition": {"dates": ["2026-03-01"]}} if known else None
+
+    daily = {"trigger": {"cron": "0 13 * * *", "exclude": {"calendars": ["closed"]}}, "job": ONCE["job"]}
+    span: Any = {**DAY, "to": datetime(2026, 3, 3, tzinfo=UTC)}
+    outlook = forecast(lambda: NOW, entry)("acme/daily", daily, **span)
+    assert [each.nominal_time.day for each in outlook.occurrences] == [2]
+    assert [(each.reason, each.said["detail"]) for each in outlook.skipped] == [
+        ("excluded", "by calendar closed (version 2)")
+    ]
+    other = forecast(lambda: NOW, entry)("zoo/daily", daily, **span)
+    assert [each.nominal_time.day for each in other.occurrences] == [1, 2]

@@ -150,7 +150,7 @@ def test_rules_that_leave_nothing_are_accepted_with_a_warning():
         ({"dates": [20241225]}, "/dates/0", "date"),
         ({"cron": ["* * * * *", "0 0 30 2 *"]}, "/cron/1", "cron"),
         ({"cron": ["61 * * * *"]}, "/cron/0", "cron"),
-        ({"calendars": ["uk-holidays"]}, "/calendars", "not_supported"),
+        ({"calendars": ["uk holidays"]}, "/calendars/0", "name"),
     ],
 )
 def test_a_rule_that_cannot_be_meant_is_refused_with_its_place(exclude, pointer, code):

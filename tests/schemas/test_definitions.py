@@ -233,17 +233,26 @@ def test_a_buffer_has_a_default_where_it_means_something_and_other_definitions_s
 
 def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
     definition = {
-        "trigger": {"every": "PT15M", "exclude": {"calendars": ["uk"]}},
+        "trigger": {"every": "PT15M"},
         "job": JOB | {"log_retention": "7d"},
     }
     refused = faults(definition)
     assert {pointer for pointer, _ in refused} == {
-        "/trigger/exclude/calendars",
         "/job/log_retention",
     }
     assert {code for _, code in refused} == {"not_supported"}
-    assert refused["/trigger/exclude/calendars", "not_supported"][1] == "write their dates"
+    assert refused["/job/log_retention", "not_supported"][1] == "leave it out"
     assert list(faults({"job": JOB})) == [("/trigger", "missing")]
+
+
+def test_calendars_are_named_and_a_definition_without_them_stays_as_it_was_accepted():
+    def exclude(**given: Any) -> Any:
+        return definitions.normal_form(definitions.read_schedule(trigger(cron="@daily", exclude=given), strict=True)[0])
+
+    assert exclude(calendars=["uk", "us"])["trigger"]["exclude"] == {"calendars": ["uk", "us"], "cron": [], "dates": []}
+    assert exclude(dates=["2026-12-25"])["trigger"]["exclude"] == {"cron": [], "dates": ["2026-12-25"]}
+    many = {"calendars": [f"c{number}" for number in range(33)]}
+    assert list(faults(trigger(cron="@daily", exclude=many))) == [("/trigger/exclude/calendars", "too_long")]
 
 
 def test_every_lane_is_a_priority():

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from schemas import definitions as models
-from schemas.faults import Refused
 from tests.sdk import importing
 from tidewheel import definitions
 from tidewheel.cli import main
-from tidewheel.importers.writing import LATER
 
 
 def run(*words: str, data: bytes = b"") -> Result:
@@ -70,19 +66,3 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(command, tmp_path):
 def test_a_zone_that_there_is_not_is_wrong_usage(command):
     result = run(command, "-", "--timezone", "Mars/Olympus")
     assert (result.exit_code, "'Mars/Olympus' is no zone of IANA's database" in result.stderr) == (2, True)
-
-
-@pytest.mark.parametrize("later", LATER, ids=lambda later: ".".join(later.path))
-def test_what_is_replaced_is_what_the_server_does_not_take_yet(later):
-    """Where the server has learned it, its line in LATER goes, so that it is written as it was meant."""
-    above, name = later.path
-    for value in later.values or [{"calendars": ["x"]}]:
-        document: dict[str, Any] = {
-            "trigger": {"cron": "@daily"},
-            "overlap": {"policy": "skip"},
-            "job": {"target": {"type": "task", "name": "t"}},
-        }
-        document[above][name] = value
-        with pytest.raises(Refused) as refused:
-            models.read_schedule(document, strict=True)
-        assert "not_supported" in {fault.code for fault in refused.value.faults}

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from tidewheel.importers import expressions, times, xmltext
-from tidewheel.importers.report import TIMEOUT, Imported, LeftOut, Remark, Tell
+from tidewheel.importers.report import TIMEOUT, Imported, LeftOut, Remark, Tell, slug
 from tidewheel.importers.writing import FILE_BYTES_MAX, Book, Draft, File, Settings
 from tidewheel.importers.xmltext import Element
 
@@ -164,7 +164,6 @@ def _draft(trigger: Element, jobs: _Jobs, where: str, settings: Settings, tell: 
             "trigger.start_at": "start-time",
             "trigger.end_at": "end-time" if trigger.first("end-time") else "repeat-count",
             "trigger.max_runs": "repeat-count",
-            "trigger.exclude": "calendar-name",
             "job.priority": "priority",
             "job.target": "job-class",
             "job.payload": "job-data-map",
@@ -177,7 +176,9 @@ def _trigger(trigger: Element, settings: Settings, tell: Tell) -> tuple[dict[str
     edges = _edges(trigger, settings, tell)
     calendar = trigger.value("calendar-name")
     if calendar:
-        edges["exclude"] = {"calendars": [calendar]}
+        edges["exclude"] = {"calendars": [slug(calendar)]}
+        text = f"its days are not in this file: put a kind: Calendar of the name {slug(calendar)} that has them"
+        tell("calendar-name", text)
     if trigger.tag == "cron":
         return _cron(trigger, edges, settings, tell)
     if trigger.tag == "simple":

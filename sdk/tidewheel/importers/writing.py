@@ -1,13 +1,12 @@
 """From what an importer found to the documents of a definition file.
 
-Importers write what the contract has words for. What this version of the server does not take yet is replaced here by
-what comes nearest to it, with a remark: the list gets shorter as the server learns.
+Importers write what the contract has words for.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -117,8 +116,6 @@ class Book:
         if len(task) > TASK_LENGTH_MAX:
             raise LeftOut(f"{task[:60]!r} cannot be the name of a task", field=draft.origins.get("job.target", ""))
         document = _document(self, draft, name, task, tell)
-        for origin, text in _within_this_version(document, draft.origins):
-            tell(origin, text)
         self._taken.add(name)
         self.documents.append(document)
         if self.settings.task is None:
@@ -194,42 +191,3 @@ def _deeper(value: Any, limit: int) -> bool:
             return False
         layer = [item for each in layer for item in (each.values() if isinstance(each, dict) else each)]
     return True
-
-
-# --- what this version does not take yet ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
-    """A field that the server refuses, and what is said when it is left out."""
-
-    path: tuple[str, str]
-    text: str
-    values: frozenset[str] | None = None  # None: any
-
-
-LATER = (
-    Later(
-        path=("trigger", "exclude"),
-        text="this version takes no days of calendars out: {value}: write them as trigger.exclude.dates",
-    ),
-    Later(
-        path=("job", "priority"),
-        values=frozenset({"critical", "bulk"}),
-        text="the lanes of a queue are not in this version, so {value} is left out: give it a queue of its own",
-    ),
-)  # fmt: skip
-
-
-def _within_this_version(document: dict[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Leaves out what the server would refuse, and says so."""
-    for later in LATER:
-        above, name = later.path
-        part = document.get(above)
-        value = part.get(name) if isinstance(part, dict) else None
-        if value is None or (later.values is not None and value not in later.values):
-            continue
-        assert isinstance(part, dict)
-        del part[name]
-        shown = value if isinstance(value, (str, int)) else json.dumps(value)
-        yield origins.get(f"{above}.{name}", ""), later.text.format(value=shown)

@@ -1,0 +1,50 @@
+"""What the catalog said: every version of its entries that a log still tells of, the audit's own reading of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from node.audit import localtime
+
+Key = str  # kind/tenant/name
+
+
+@dataclass(slots=True)
+class Catalog:
+    """Definitions by key and version. Compaction and retention may have taken older ones."""
+
+    entries: dict[tuple[Key, int], Mapping[str, Any]] = field(default_factory=dict)
+
+    def take(self, entry: Mapping[str, Any]) -> None:
+        """One entry, as it stands on `catalog` or in `catalog.adopted`."""
+        key = f"{entry['kind']}/{entry['tenant']}/{entry['name']}"
+        self.entries[key, entry["version"]] = entry.get("definition") or {}
+
+    def days(self, key: Key, version: int) -> frozenset[date] | None:
+        """The days of a calendar; None where nobody can tell any more. Version 0 is one that was not there."""
+        if version == 0:
+            return frozenset()
+        found = self.entries.get((key, version))
+        return None if found is None else frozenset(date.fromisoformat(day) for day in found.get("dates", ()))
+
+
+def calendars_of(definition: Mapping[str, Any], tenant: str) -> frozenset[Key]:
+    """The calendars that a definition names, by their keys."""
+    named = (definition["trigger"].get("exclude") or {}).get("calendars") or ()
+    return frozenset(f"calendar/{tenant}/{name}" for name in named)
+
+
+def closed(catalog: Catalog, used: Mapping[Key, int], zone: str, instant: int) -> bool | None:
+    """Whether calendars take out an instant, by the versions that a decision names; None where that cannot be told."""
+    day = datetime.fromtimestamp(instant + localtime.offset(zone, instant), UTC).date()
+    known = list(_days(catalog, used))
+    if any(days is not None and day in days for days in known):
+        return True
+    return None if None in known else False
+
+
+def _days(catalog: Catalog, used: Mapping[Key, int]) -> Iterator[frozenset[date] | None]:
+    return (catalog.days(key, version) for key, version in used.items() if key.startswith("calendar/"))

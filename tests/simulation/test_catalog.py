@@ -1,0 +1,63 @@
+"""What schedules refer to, through the whole line on the embedded log: published, adopted, decided with, audited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from node.audit import audit
+from node.audit.source import LogSource
+from runtime.logs.embedded import EmbeddedLog
+from schemas import topics
+from schemas.facts import OccurrenceSkipped, RunCreated, RunFinished
+from simulation.clock import ManualClock
+from simulation.line import Line
+
+CHRISTMAS_EVE = datetime(2026, 12, 24, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+CALENDAR = {"tenant": "acme", "name": "uk"}
+SCHEDULE: dict[str, Any] = {
+    "tenant": "acme",
+    "name": "often",
+    "definition": {
+        "trigger": {"cron": "0 */8 * * *", "exclude": {"calendars": ["uk"]}},
+        "overlap": {"policy": "allow_all"},
+        "job": {"target": {"type": "task", "name": "work"}},
+    },
+}
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Iterator[Line]:
+    clock = ManualClock(CHRISTMAS_EVE)
+    log = EmbeddedLog(tmp_path / "log", clock)
+    yield Line(log, clock)
+    log.close()
+
+
+def test_days_of_a_calendar_have_no_runs_and_the_audit_agrees(line: Line) -> None:
+    """Adopted by every partition, changed in between, and named with its version by each decision."""
+    line.worker()
+    line.command("calendar.put", {**CALENDAR, "definition": {"dates": ["2026-12-25"]}})
+    line.command("schedule.put", SCHEDULE)
+    line.settle()
+    line.advance(25 * HOUR, step=HOUR)
+    line.command("calendar.put", {**CALENDAR, "definition": {"dates": ["2026-12-26"]}})
+    line.settle()
+    line.start()  # other processes take over
+    line.advance(24 * HOUR, step=HOUR)
+
+    events = line.facts(topics.RUN_EVENTS)
+    runs = {fact.nominal_time: fact.used for fact in events if isinstance(fact, RunCreated)}
+    skips = {fact.nominal_time: fact.used for fact in events if isinstance(fact, OccurrenceSkipped)}
+    first, second = {"calendar/acme/uk": 1}, {"calendar/acme/uk": 2}
+    day, eight = datetime(2026, 12, 25, tzinfo=UTC), 8 * HOUR
+    assert runs == {day - eight: first, day + 2 * eight: second}
+    assert skips == {day: first, day + eight: first, day + 3 * eight: second, day + 4 * eight: second}
+    assert len([fact for fact in line.facts(topics.RUN_OUTCOMES) if isinstance(fact, RunFinished)]) == 2
+    report = audit(LogSource(line.log))
+    assert (report.clean, report.due, report.created, report.skipped) == (True, 6, 2, {"excluded": 4})
