@@ -94,6 +94,7 @@ def hand_out(incarnation: str, offset: int) -> Answer:
         "lease": f"default.0.{offset}.key",
         "lease_duration": "PT30S",
         "start_by": "PT10S",
+        "timeout": "PT1H",
         "attempt": 1,
         "run": about,
     }
