@@ -16,8 +16,11 @@ How to read it, outside in:
     inquiries    the scheduler asks               waking            what is due: leases, timeouts, deadlines, memory
     handing      which run goes to which worker   endings, backoff  what follows when an attempt ends
     evolution    what each fact changes           lifecycle         the tables that every change goes through
+    creating     a run comes                      adoption       queues and tenants as the catalog defines them
     shard        the state: rows and indexes      run, leases, bodies, memory    what is stored
                                                   waiting, workforce, pools, deferrals, timers, ordered    indexes
+    shares       whose turn it is in a lane       limits, pacing, budgets        what holds a run, and for how long
+                                                  holds, held                    all that together, and who is told
 
 Choices that are not obvious:
 

@@ -6,22 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from dispatcher import cancels, inputs, inquiries, reports, waking
+from dispatcher import adoption, cancels, creating, inputs, inquiries, reports, waking
+from dispatcher.adoption import CatalogRead, Shared
 from dispatcher.evolution import CHANGES
 from dispatcher.routes import route
 from dispatcher.shard import Shard, load_shard
 from runtime.machine import NEVER, PARTITION, Moment, Output, Rows, Wakeup, Woken
 from runtime.record import Record
-from schemas.facts import Fact, RunCancelRequested, RunCreated
+from schemas.facts import CatalogAdopted, Fact, RunCancelRequested, RunCreated
 from schemas.faults import Fault
-from schemas.internal import HandOut, RunInquired, WorkerReport
+from schemas.internal import HandOut, LimitsAdopted, RunInquired, WorkerReport
 from schemas.topics import Layout, Retention
 
 REMEMBERED_FOR = Retention().runs  # as long as `runs` is retained: what is read from it again is known
-
-
-class Shared:
-    """What all shards of a partition share: nothing yet."""
 
 
 class DispatcherCore:
@@ -42,7 +39,7 @@ class DispatcherCore:
     def load(self, key: bytes, rows: Rows) -> Shard | Shared:
         """The state of a key."""
         if key == PARTITION:
-            return Shared()
+            return adoption.load(rows)
         queue, number = inputs.name_of(key)
         return load_shard(queue, number, rows, self._remembered_for)
 
@@ -54,15 +51,20 @@ class DispatcherCore:
         """Write what changed."""
         if isinstance(state, Shard):
             state.save(rows)
+        else:
+            adoption.save(state, rows)
 
-    def decide(self, state: Shard | Shared, input_: Any, moment: Moment, shared: Any) -> Sequence[Fact]:  # noqa: ARG002 -- nothing is shared yet
-        """The facts that follow from one input."""
+    def decide(self, state: Shard | Shared, input_: Any, moment: Moment, shared: Any) -> Sequence[Fact]:
+        """The facts that follow from one input; before them, what the shard takes over of the catalog."""
         if not isinstance(state, Shard):
-            return ()
+            return adoption.adopt(state, input_, self._partition, moment) if type(input_) is CatalogRead else ()
         if state.loaded_at is None:
             state.loaded_at = moment.now  # noted, not stored: it says since when this owner has been listening
-        decision = DECISIONS[type(input_)]
-        return decision(state, input_, moment)
+        followed = adoption.follow(state, shared, moment)
+        if type(input_) is Woken:
+            return followed or waking.decide(state, moment)  # what is due is asked for again
+        facts = _decide(state, input_, moment, followed)
+        return (*followed, *facts) if followed else facts
 
     def key_of(self, fact: Fact) -> bytes:
         """The shard that a fact evolves; PARTITION for one that evolves nothing."""
@@ -79,6 +81,8 @@ class DispatcherCore:
         change = CHANGES.get(type(fact))
         if change is not None:
             change(state, fact)
+        elif type(fact) is CatalogAdopted and not isinstance(state, Shard):
+            adoption.evolve(state, fact)
         return state
 
     def wakeup(self, state: Shard | Shared) -> Wakeup:
@@ -94,19 +98,15 @@ class DispatcherCore:
         return inputs.refuse(record, faults, moment)
 
 
-def _created(shard: Shard, run: RunCreated, _moment: Moment) -> Sequence[Fact]:
-    """A run is taken once: `runs` may hold it twice after a failure."""
-    return () if shard.knows(run) else (run,)
-
-
-def _woken(shard: Shard, _input: Woken, moment: Moment) -> Sequence[Fact]:
-    return waking.decide(shard, moment)
+def _decide(shard: Shard, input_: Any, moment: Moment, followed: Sequence[LimitsAdopted]) -> Sequence[Fact]:
+    if type(input_) is RunCreated:
+        return creating.decide(shard, input_, moment, adoption.limits_of(shard, input_.tenant, followed))
+    if type(input_) is RunInquired:
+        return inquiries.decide(shard, input_, moment, adoption.limits_of(shard, input_.run.tenant, followed))
+    return DECISIONS[type(input_)](shard, input_, moment)
 
 
 DECISIONS: Mapping[type, Callable[[Shard, Any, Moment], Sequence[Fact]]] = {
-    RunCreated: _created,
     RunCancelRequested: cancels.decide,
-    RunInquired: inquiries.decide,
     WorkerReport: reports.decide,
-    Woken: _woken,
 }

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from runtime.machine import Moment
+from dispatcher.adoption import CatalogRead
+from runtime.machine import PARTITION, Moment
 from runtime.record import SEQUENCE_HEADER, Record
 from schemas import codec, identity, topics
-from schemas.facts import AttemptOutcome, CommandRejected, Fact, Position, RunCancelRequested, RunCreated
+from schemas.facts import AttemptOutcome, CatalogEntry, CommandRejected, Fact, Position, RunCancelRequested, RunCreated
 from schemas.faults import Fault, Refused
 from schemas.internal import FinishedLease, RunInquired, WorkerReport
 from schemas.topics import Layout
@@ -63,6 +64,8 @@ def read(record: Record, layout: Layout, partition: int) -> tuple[bytes, Any] | 
         if faults := tuple(faults_of(report)):
             raise Refused(*faults)
         return _of_shard(report, layout, partition)
+    if record.topic == topics.CATALOG:
+        return _catalog(record)
     return None
 
 
@@ -139,6 +142,15 @@ def _decode(record: Record) -> Fact:
     if record.topic == topics.RUNS and envelope.type not in codec.TYPES:
         raise UnknownInput(f"{envelope.type!r} at {record.topic}-{record.partition}@{record.offset}")
     return codec.decode(envelope)
+
+
+def _catalog(record: Record) -> tuple[bytes, CatalogRead] | None:
+    """What the catalog says, for the whole partition; a tombstone removes what said already that there is nothing."""
+    fact = None if record.value is None else codec.read_fact(record.value)
+    if not isinstance(fact, CatalogEntry):
+        return None
+    position = (record.header(SEQUENCE_HEADER) or b"").decode()
+    return PARTITION, CatalogRead(entry=fact, offset=record.offset, position=position)
 
 
 def _of_shard(

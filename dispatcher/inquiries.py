@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dispatcher import creating
 from dispatcher.memory import Remembered
 from dispatcher.run import key_of
 from dispatcher.shard import Shard
 from runtime.machine import Moment
 from schemas.facts import Fact, Outcome, RunCreated, RunFinished
-from schemas.internal import RunInquired
+from schemas.internal import RunInquired, TenantLimits
 
 
-def decide(shard: Shard, inquiry: RunInquired, moment: Moment) -> Sequence[Fact]:
+def decide(shard: Shard, inquiry: RunInquired, moment: Moment, limits: TenantLimits) -> Sequence[Fact]:
     """The facts that follow from an inquiry."""
     run = inquiry.run
     if key_of(run) in shard.runs:
@@ -25,7 +26,7 @@ def decide(shard: Shard, inquiry: RunInquired, moment: Moment) -> Sequence[Fact]
     if remembered is not None:
         return (_repeat(shard, run, remembered),)
     if run.created_at >= shard.memory.keeps_since(moment.now):
-        return (run,)
+        return creating.decide(shard, run, moment, limits)
     return (_unknown(shard, run, moment),)
 
 

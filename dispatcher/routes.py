@@ -15,6 +15,7 @@ from schemas.facts import (
     AttemptDuplicate,
     AttemptFinished,
     AttemptStarted,
+    CatalogAdopted,
     CommandRejected,
     DeadLetter,
     Fact,
@@ -76,4 +77,5 @@ ROUTES: Mapping[type[Fact], Callable[[Any], Sequence[Output]]] = {
     DeadLetter: _dead_letter,
     CommandAnswered: _answer,
     CommandRejected: _rejection,
+    CatalogAdopted: _event,
 }

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SCHEDULER = Inputs(
     lead=topics.SCHEDULE_CHANGES, companions=(topics.RUN_OUTCOMES, topics.LINKS), references=(topics.CATALOG,)
 )
-DISPATCHER = Inputs(lead=topics.RUNS, companions=(topics.ATTEMPTS,))
+DISPATCHER = Inputs(lead=topics.RUNS, companions=(topics.ATTEMPTS,), references=(topics.CATALOG,))
 
 
 def partitions_of(layout: topics.Layout) -> Iterator[Partition]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from schemas import definitions, identity, rates
-from schemas.definitions import Cron, given
+from schemas.definitions import Cron
 from schemas.models import Day, Instant, LongerDuration, Model, Name, Whole, at_most, whole_seconds
 from schemas.refusals import Misfit
 
@@ -109,8 +109,6 @@ class Queue(Model):
     BELOW: ClassVar[Mapping[str, type[Model]]] = {"freezes": Freeze}
     LATER = (
         ("shards", lambda shards: shards != 1, "use 1"),
-        ("weights", bool, NOT_YET),
-        ("rate", given, NOT_YET),
         ("freezes", bool, NOT_YET),
     )
 
@@ -121,8 +119,6 @@ class QueueQuota(Model):
     running: Annotated[int, Field(strict=True, ge=1, le=2**53)] | None = None
     queued: Whole | None = None
     rate: Rate | None = None
-
-    LATER = (("running", given, NOT_YET), ("queued", given, NOT_YET), ("rate", given, NOT_YET))
 
 
 class Quota(Model):

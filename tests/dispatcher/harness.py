@@ -75,6 +75,7 @@ class Bench:
         self.facts: list[Fact] = []
         self.outputs: list[Output] = []
         self._entropy = 0
+        self.shared: Any = None  # what the partition has adopted, where a test needs it
 
     # --- time ------------------------------------------------------------------------------------------------------
 
@@ -157,7 +158,7 @@ class Bench:
 
     def _decide(self, input_: Any) -> list[Fact]:
         moment = self.moment()
-        facts = list(self.core.decide(self.state, input_, moment, None))
+        facts = list(self.core.decide(self.state, input_, moment, self.shared))
         for fact in facts:
             self.outputs += self.core.route(self.state, fact)
             if self.core.key_of(fact) == self.key:
