@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from scheduler import fates, fills, keys, occurrences, runs, timeline
+from scheduler import calendars, fates, fills, keys, occurrences, runs, timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds
 from scheduler.plan import Plan
@@ -184,6 +184,7 @@ def _expected_at(backfill: Backfill, context: Context) -> Any:
 def _step(state: ScheduleState, backfill: Backfill, context: Context, gate: int | None) -> Facts:
     plan = fates.plan_of(state, backfill.version)
     assert plan is not None, "a version is kept for as long as a backfill goes by it"
+    plan = calendars.bound(plan, state.tenant, calendars.adopted_by(context.shared))
     recipe = runs.recipe_of(plan, state.tenant, context.shared)
     if recipe is None:
         return (progressed(state, backfill, context, PAUSED, reason=f"no_job: there is no job {plan.job_name}"),)

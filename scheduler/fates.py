@@ -103,11 +103,11 @@ def _of_piece(state: ScheduleState, plan_: Plan, version: int, piece: _Piece) ->
 
 def _excluded(plan_: Plan, stretch: Stretch) -> Iterator[Stretch]:
     """The same, with what the version's own rules take out."""
-    if plan_.exclusions is None:
+    if plan_.out is None:
         yield stretch
         return
     for nominal in occurrences.between(plan_.trigger, stretch.after, stretch.until):
-        is_out = plan_.exclusions.naming(nominal) is not None
+        is_out = plan_.out.naming(nominal) is not None
         fate, reason = (EXCLUDED, "") if is_out else (stretch.fate, stretch.reason)
         yield Stretch(nominal - 1, nominal, fate, reason)
 

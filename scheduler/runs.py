@@ -102,6 +102,7 @@ def of_backfill(
         labels=plan_.labels,
         of=own if again else None,
         backfill=backfill.id,
+        used=plan_.used,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduler import backfills, fates, memory, occurrences, runs, sweeps, words
+from scheduler import backfills, calendars, fates, memory, occurrences, runs, sweeps, words
 from scheduler.backfills import ACTIVE_MAX, CANCELLING, OCCURRENCES_MAX, PAUSED, RUNNING
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, not_found, rejected
 from scheduler.context import Context
@@ -115,6 +115,7 @@ def started(
         return _no_version(state, version)
     if plan.after_finish is not None:
         return _from_finish(version)
+    plan = calendars.bound(plan, state.tenant, calendars.adopted_by(context.shared))
     first, to = seconds(request.from_), _end(request, context)
     refused = _out_of_reach(first, to, context)
     if refused is not None:

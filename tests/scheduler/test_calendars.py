@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.facts import OccurrenceSkipped, RunCreated, ScheduleAccepted
-from tests.scheduler.harness import Shell, definition
+from tests.scheduler.harness import Shell, at, definition
 
 UK = {"tenant": "acme", "name": "uk"}
 KEY = "calendar/acme/uk"
@@ -170,3 +170,17 @@ def test_what_a_calendar_takes_out_does_not_depend_on_how_time_was_cut(days: set
 
 def _excluded(shell: Shell) -> list[OccurrenceSkipped]:
     return [fact for fact in shell.all(OccurrenceSkipped) if fact.reason.value == "excluded"]
+
+
+def test_a_backfill_leaves_out_what_the_calendar_takes_out_now():
+    shell = Shell("2026-12-24T00:00:00")
+    shell.put(body=excluding("0 12 * * *"))
+    shell.send("SchedulePause")
+    shell.until("2026-12-27T00:00:00")
+    calendar(shell, "2026-12-25")
+    span = {"from": "2026-12-24T00:00:00Z", "to": "2026-12-27T00:00:00Z"}
+    shell.send("BackfillStart", max_active=2, **span)
+    shell.until("2026-12-27T01:00:00")
+    assert [(run.cause.value, run.nominal_time, run.used) for run in shell.all(RunCreated)] == [
+        ("backfill", at("2026-12-24T12:00:00"), {KEY: 1}), ("backfill", at("2026-12-26T12:00:00"), {KEY: 1})
+    ]  # fmt: skip
