@@ -91,9 +91,10 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
     "rules": ("triggers are recurrence rules", 0),
     "skips": ("single occurrences to come are skipped by whoever asks", 40),
     "updates": ("edits cancel the runs of older versions that nobody has begun", 60),
+    "rests": ("schedules pause after failures, and count their interval from the end of the run before", 0),
 }
 # Drawn apart from the others and after them: what a seed drew before there were these is what it draws.
-LATER = frozenset({"bounds", "overlaps", "rules", "skips", "updates"})
+LATER = frozenset({"bounds", "overlaps", "rules", "skips", "updates", "rests"})
 LATER_MAX = 2
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
 SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs

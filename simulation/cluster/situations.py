@@ -11,6 +11,7 @@
                 a day on which nothing is due before an edition says otherwise
     overlaps    the policies by which what overlaps makes room, is ended, or waits in a row
     rules       recurrence rules in steps of minutes and hours, and of times of day
+    rests       a schedule that pauses itself after two failures, and one whose interval begins when its run ends
     updates     five runs at a time for fewer slots, and editions that cancel those of the one before
     zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
 
@@ -214,6 +215,19 @@ def _rules(_options: Options, began_at: datetime) -> Added:
     )
 
 
+def _rests(_options: Options, _began_at: datetime) -> Added:
+    once = {"max_attempts": 1}
+    fails = schedule(
+        "globex", each(1), 5, payload={"fails": "always"}, job={"retry": once}, overlap={"policy": "allow_all"}
+    )
+    return Added(
+        schedules={
+            ("globex", "gives-up"): fails | {"pause_on_failure": 2},
+            ("acme", "behind-itself"): schedule("acme", {"every": "PT1M", "from": "finish"}, 40),
+        }
+    )
+
+
 def _updates(_options: Options, _began_at: datetime) -> Added:
     five = {"cron": "0-20/5 */4 * * * *"}
     renewed = schedule("initech", five, 40, overlap={"policy": "allow_all"}, on_update="cancel")
@@ -254,6 +268,7 @@ ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "bounds": _bounds,
     "overlaps": _overlaps,
     "rules": _rules,
+    "rests": _rests,
     "updates": _updates,
     "zones": _zones,
 }
