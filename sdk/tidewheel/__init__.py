@@ -11,6 +11,7 @@ puts schedules and jobs and asks what became of their runs. The command `tidewhe
       holdings.py    what it holds and has yet to say, without I/O
       attempts.py    tasks under way, in the loop, in threads and, by isolated.py, in processes of their own
     targets/       commands and HTTP endpoints, for runs that need no Python
+    testing.py     a task's run without any server, for tests
     client.py      the HTTP API as methods
     cli/           the command line; other distributions add commands by the entry points `tidewheel.commands`
     importers/     other systems' schedules as our definitions

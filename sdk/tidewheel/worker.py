@@ -132,6 +132,13 @@ class Worker:
         """The registered tasks."""
         return tuple(sorted(self._tasks))
 
+    def registered(self, name: str) -> tasks.Task:
+        """A registered task; KeyError names those that there are."""
+        task = self._tasks.get(name)
+        if not isinstance(task, tasks.Task):
+            raise KeyError(f"worker has no task {name!r}; it has {', '.join(self.task_names) or 'none'}")
+        return task
+
     # --- as a process ---
 
     def run(self) -> None:

@@ -26,7 +26,6 @@ def hand_out(offset: int, *, lease_duration: str = "PT30S", incarnation: str = "
             "lease_duration": lease_duration,
             "timeout": "PT1H",
             "start_by": "PT10S",
-            "timeout": "PT1H",
             "attempt": 1,
             "may_have_run": False,
             "handed_out_at": "2026-03-01T12:00:00Z",
