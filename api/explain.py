@@ -53,6 +53,7 @@ def decided(services: ApiServices, scope: Scope, name: str, span: Span) -> list[
     runs = services.reader.created(scope, name, span)
     have_runs = {run["nominal_time"] for run in runs}
     found = [(run["nominal_time"], views.created(run)) for run in runs]
+    found += [(run["created_at"], views.created(run)) for run in services.reader.followed(scope, name, span)]
     found += [
         (each["nominal_from"], views.undone(each))
         for each in services.reader.undone(scope, name, span)
@@ -179,7 +180,7 @@ def _undecided_since(services: ApiServices, scope: Scope, row: views.Row) -> dat
     known += [each["nominal_time"] + SECOND for each in services.reader.created(scope, row["name"], newest)]
     known += [
         each["nominal_to"] or each["nominal_from"] + SECOND
-        for each in services.reader.undone(scope, row["name"], newest)
+        for each in services.reader.undone(scope, row["name"], newest, own=True)
     ]
     since: datetime = max(known)
     return min(now, since)

@@ -98,6 +98,7 @@ def run_in_full(row: Row, attempts: Iterable[Row], story: Iterable[Row]) -> Json
         data = each["data"]
         if each["type"].endswith(".run.created.v1"):
             view["job"] = data["job"]
+            view |= {name: data[name] for name in ("upstream", "chain") if name in data}
         if each["type"].endswith(".run.finished.v1") and "result" in data:
             view["result"] = data["result"]
     return view
@@ -142,6 +143,8 @@ def undone(row: Row) -> Json:
         detail=row["detail"] or None,
         used=row["used"],
     )
+    if row["local_time"].startswith("d-"):
+        return view  # what a run of another schedule would have led to: it has no instant of its own
     if row["local_time"]:
         return view | {"local_time": row["local_time"]}
     if row["nominal_to"] is not None:
@@ -161,7 +164,7 @@ def created(row: Row) -> Json:
         rule=row["rule"],
         tz_version=row["tz_version"],
         used=row["used"],
-        due_at=row["due_at"] if row["due_at"] != row["nominal_time"] else None,
+        due_at=row["due_at"] if row["due_at"] != (row["nominal_time"] or row["due_at"]) else None,
         decided_at=row["created_at"],
         state=row["state"],
         finished_at=row["finished_at"],

@@ -2,12 +2,15 @@
 
 Only what was not created stands here: a skipped occurrence, a range of them, a reading that a clock change dropped,
 a deferral. The run of a created one says the rest, for its id follows from the nominal time.
+
+What a run of another schedule would have led to has no nominal time: it stands where it was decided.
 """
 
 from __future__ import annotations
 
 from projections.event import Event, instant
 from projections.projection import Key, Projection, Row, json
+from schemas import identity
 from schemas.facts import OccurrenceDeferred, OccurrenceSkipped
 
 SKIPPED = "skipped"
@@ -17,7 +20,18 @@ DEFERRED = "deferred"
 def _key(event: Event) -> Key:
     data = event.data
     decision = SKIPPED if event.type == OccurrenceSkipped.TYPE else DEFERRED
-    return data["tenant"], data["schedule"], _from(event), decision, data.get("local_time") or ""
+    return data["tenant"], data["schedule"], _from(event), decision, _name(event)
+
+
+def _name(event: Event) -> str:
+    """What tells decisions of one instant apart: a local reading, or the end of the id that the run would have had."""
+    data = event.data
+    upstream = data.get("upstream")
+    if upstream is None:
+        return data.get("local_time") or ""
+    nominal = upstream.get("nominal_time") or ""
+    names = (data["tenant"], data["schedule"], upstream["schedule"], upstream["run_id"], nominal)
+    return identity.dependency_run_id(*names).rpartition(".")[2]
 
 
 def _from(event: Event) -> int:
@@ -36,13 +50,19 @@ def _skipped(row: Row | None, event: Event) -> Row | None:
     return {
         **_common(event),
         "decision": SKIPPED,
-        "local_time": data.get("local_time") or "",
+        "local_time": _name(event),
         "nominal_to": instant(range_["to"]) if range_ else None,
         "count": range_["count"] if range_ else 1 if data.get("nominal_time") else 0,
         "until": None,
         "rule": data["rule"],
         "tz_version": data["tz_version"],
     }
+
+
+def _detail(event: Event) -> str:
+    upstream = event.data.get("upstream")
+    said = [] if upstream is None else [f"after {upstream['run_id']}, which {upstream['outcome']}"]
+    return ": ".join([*said, *filter(None, (event.data.get("detail"),))])
 
 
 def _deferred(row: Row | None, event: Event) -> Row | None:
@@ -72,7 +92,7 @@ def _common(event: Event) -> Row:
         "reason": data["reason"],
         "decided_at": instant(data["decided_at"]),
         "blocked_by": data.get("blocked_by"),
-        "detail": data.get("detail") or "",
+        "detail": _detail(event),
         "used": json(data.get("used")),
         "appended_at": event.appended_at,
     }

@@ -283,7 +283,7 @@ def _last_of(fact: Fact, due: Due) -> int:
 
 def _closed(state: ScheduleState, decided: int) -> Facts:
     """Phases that are over once this occurrence is decided: the mark moves to where the next one begins."""
-    if failing.may_change(state) or triggers.matter(state):
+    if failing.may_change(state):
         return ()  # they end in the order of their instants, with the outcomes: see `_turn`
     following = timeline.first_after(state, decided)
     begun = [p.from_ for p in state.phases if p.from_ > decided and (following is None or p.from_ < following.nominal)]

@@ -33,8 +33,8 @@ def heeds_outcomes(state: ScheduleState) -> bool:
 
 
 def may_change(state: ScheduleState) -> bool:
-    """Whether an outcome that is not settled yet may still change what is in force."""
-    return state.open_runs > 0 and heeds_outcomes(state)
+    """Whether what is in force is still asked: by an outcome that may change it, or by a run of another schedule."""
+    return (state.open_runs > 0 and heeds_outcomes(state)) or any(plan.follows for plan in state.plans.values())
 
 
 def counted(state: ScheduleState, held: Held) -> Failures | None:

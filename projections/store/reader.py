@@ -151,12 +151,26 @@ class Reader:
         found = self._one(select(func.count().label("runs")).select_from(query.subquery()))
         return 0 if found is None else int(found["runs"])
 
-    def undone(self, scope: Scope, schedule: str, span: Span) -> Sequence[Row]:
-        """Skips, ranges of them, dropped readings and deferrals that touch a span."""
+    def followed(self, scope: Scope, schedule: str, span: Span) -> Sequence[Row]:
+        """The runs that followed runs of other schedules, created in a span."""
+        table = tables.RUNS
+        query = _within(scope, select(table)).where(
+            table.c.schedule == schedule, table.c.cause == Cause.DEPENDENCY,
+            table.c.created_at >= span.from_, table.c.created_at < span.to,
+        )  # fmt: skip
+        return self._all(span.part_of(query, table.c.created_at))
+
+    def undone(self, scope: Scope, schedule: str, span: Span, *, own: bool = False) -> Sequence[Row]:
+        """Skips, ranges of them, dropped readings and deferrals that touch a span.
+
+        `own`: without what runs of other schedules would have led to, which no occurrence waits for.
+        """
         table = tables.OCCURRENCES
         within = and_(table.c.nominal_from >= span.from_, table.c.nominal_from < span.to)
         reaching = and_(table.c.nominal_from < span.from_, table.c.nominal_to > span.from_)
         query = _within(scope, select(table)).where(table.c.schedule == schedule, or_(within, reaching))
+        if own:
+            query = query.where(table.c.local_time.not_like("d-%"))
         return self._all(span.part_of(query, table.c.nominal_from))
 
     # --- backfills ------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from typing import Any
 from scheduler import failing, timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
-from scheduler.links import triggers
 from scheduler.state import PHASES_MAX, ScheduleState
 from schemas.commands import Command
 from schemas.facts import Fact
@@ -58,11 +57,9 @@ def mark_before(state: ScheduleState, at_ms: int) -> tuple[Fact, ...]:
     """The mark moves to where a change takes effect, when nothing is due before it: then no phase has to be kept."""
     until = at_ms // SECOND_MS
     if failing.may_change(state):
-        return ()  # an outcome before it may still pause the schedule before it
+        return ()  # an outcome before it may still pause the schedule, and a run before it lead to one
     if not state.phases or until <= state.decided_until or not timeline.quiet_until(state, at_ms):
         return ()
-    if triggers.matter(state):
-        return ()  # what runs of others led to before it may not have been read yet
     return (MarkMoved(tenant=state.tenant, schedule=state.name, until=from_seconds(until)),)
 
 

@@ -50,11 +50,6 @@ def reported(state: ScheduleState, report: UpstreamFinished, appended_ms: int) -
 # --- when ---------------------------------------------------------------------------------------------------------
 
 
-def matter(state: ScheduleState) -> bool:
-    """Whether runs of others lead to runs of this schedule, so that instants between occurrences count."""
-    return any(plan.follows for plan in state.plans.values())
-
-
 def may_go(state: ScheduleState) -> bool:
     """Whether the first one that waits can have its run now."""
     line = state.links.waiting

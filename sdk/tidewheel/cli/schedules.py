@@ -230,7 +230,7 @@ def _occurrence(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
     span = occurrence.get("range") or {}
     told = ("run_id", "blocked_by", "detail", "note")
     return (
-        output.when(occurrence.get("nominal_time") or span.get("from")),
+        output.when(occurrence.get("nominal_time") or span.get("from") or occurrence.get("decided_at")),
         occurrence.get("local_time"),
         output.when(occurrence.get("due_at")),
         occurrence.get("version"),

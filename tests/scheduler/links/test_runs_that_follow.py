@@ -264,6 +264,23 @@ def test_a_pause_that_was_published_after_the_report_comes_too_late_for_it():
     assert shell.schedule("report").paused
 
 
+def test_a_pause_of_the_same_second_comes_too_late_too():
+    """Found by the law of cuts: 0.101 s counted as decided, for occurrences are whole seconds."""
+    shell = Shell("2024-01-01T00:00:00")
+    shell.put("report", following("load"))
+    shell.deliver()
+    shell.put("load", definition("0 * * * *"))
+    shell.send("ScheduleTrigger", name="load")
+    shell.finish(shell.last_run("load"))
+    shell.sleep_until("2024-01-01T00:00:00.344")
+    shell.send("SchedulePause", name="report", published="2024-01-01T00:00:00.101")
+    shell.now = at("2024-01-01T00:00:00.079")
+    shell.deliver()
+    shell.now = at("2024-01-01T00:00:00.344")
+    shell.settle()
+    assert len(shell.created("report")) == 1
+
+
 def test_what_waits_ends_with_a_pause():
     shell = pair(overlap={"policy": "buffer_one"})
     loaded(shell, 10)
