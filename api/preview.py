@@ -144,7 +144,7 @@ def _definition(row: views.Row | None, understood: Outlook | None) -> Mapping[st
 
 def _anchored(definition: dict[str, Any], current: views.Row | None) -> dict[str, Any]:
     """An interval keeps the anchor that its first acceptance gave it, as it would when it is applied."""
-    anchor = current["definition"]["trigger"].get("anchor") if current else None
+    anchor = (current["definition"].get("trigger") or {}).get("anchor") if current else None
     trigger = definition.get("trigger")
     if anchor is None or not isinstance(trigger, dict) or "every" not in trigger or "anchor" in trigger:
         return definition

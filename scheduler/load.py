@@ -74,7 +74,7 @@ def counted(schedules: Iterable[Planned], from_: datetime, to: datetime) -> Load
 def _of_one(planned: Planned, after: int, until: int, room: int, known: dict[str, Counter[int]]) -> Counter[int]:
     """The minutes of one schedule. Triggers in the same words share them, unless a hash of the name is in them."""
     words = repr(planned.definition.get("trigger"))
-    shared = "H" not in words and planned.definition["trigger"].get("jitter") is None
+    shared = "H" not in words and (planned.definition.get("trigger") or {}).get("jitter") is None
     if shared and words in known:
         return known[words]
     minutes: Counter[int] = Counter()

@@ -80,7 +80,7 @@ class _Case:
         self._report.not_due.update(self._story.not_due)
 
     def _due(self, version: Version, begins: int, ends: int) -> Iterator[int]:
-        trigger = version.definition["trigger"]
+        trigger = version.definition.get("trigger") or {}  # of a schedule that only follows others there is none
         if trigger.get("from") != "finish":
             return due(version.definition, "/".join(self._name), begins, ends)
         begins, ends = within(trigger, begins, ends)
@@ -89,7 +89,9 @@ class _Case:
 
     def _chained(self, after: int) -> Chain:
         """Decisions of versions that count from the end of a run. What was trimmed may be what the first rests on."""
-        numbers = {v.number: v for v in self._story.versions if v.definition.get("trigger", {}).get("from") == "finish"}
+        numbers = {
+            v.number: v for v in self._story.versions if (v.definition.get("trigger") or {}).get("from") == "finish"
+        }
         created = {d.nominal: d.run_id for d in self._story.created if d.version in numbers}
         skipped = {d.nominal: d.nominal for d in self._story.skipped if d.version in numbers}
         skipped |= {d.nominal: d.until - 1 for d in self._story.skipped_ranges if d.version in numbers}
