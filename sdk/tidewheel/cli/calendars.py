@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from tidewheel import definitions, publicdays
 from tidewheel.cli import naming, options, output
 from tidewheel.client import ALL_TENANTS
+
+YEARS_MAX = 50  # of one calendar: a few thousand days
+
+
+class _Years(click.ParamType[range]):
+    """A year, or the first and the last of several."""
+
+    name = "years"
+    _FORM = re.compile(r"(\d{4})(?:(?:-|\.\.)(\d{4}))?", re.ASCII)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> range:
+        if isinstance(value, range):
+            return value
+        found = self._FORM.fullmatch(value)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if not 0 <= last - first < YEARS_MAX:
+            self.fail(f"{value!r} is not a year, or up to {YEARS_MAX} of them: write 2026, or 2026-2028", param, ctx)
+        return range(first, last + 1)
+
+
+_YEARS = _Years()
 
 
 @click.group()
@@ -40,6 +63,31 @@ def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> No
         tenant, name = naming.split(client, name)
         body = client.get_calendar(name, tenant=tenant)
     output.show_definition("calendar", f"{tenant}/{name}", body, as_json=as_json)
+
+
+@calendars.command()
+@click.argument("country")
+@click.option("--subdivision", help="A part of the country: SCT, BY, CA.")
+@click.option("--years", required=True, type=_YEARS, help="2026, or 2026-2028.")
+@click.option("--name", help="Of the calendar; by default made of the country.")
+@options.tenant
+def holidays(*, country: str, subdivision: str | None, years: range, name: str | None, tenant: str | None) -> None:
+    """Write a calendar of a country's public holidays to standard output, to be looked at and applied.
+
+    Needs the extra `holidays`. Nothing is sent anywhere.
+    """
+    try:
+        days = publicdays.holidays(country, subdivision, years)
+        source = publicdays.version()
+    except publicdays.Unknown as error:
+        raise click.UsageError(str(error)) from error
+    where = "-".join(filter(None, (country, subdivision)))
+    head = {"kind": "Calendar", **({"tenant": tenant} if tenant else {}), "name": name or f"{where.lower()}-holidays"}
+    note = f"public holidays of {where}, {years[0]} to {years[-1]}, by {source}"
+    click.echo(definitions.write([{**head, "note": note}]).rstrip())
+    click.echo("dates:" if days else "dates: []")
+    for day, said in days.items():
+        click.echo(f"- {day.isoformat()}  # {' '.join(said.split())}")
 
 
 @calendars.command()
