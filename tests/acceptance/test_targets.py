@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import os
+import secrets
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -185,6 +188,63 @@ def test_an_endpoint_that_says_202_completes_the_run_later(server, work, trigger
         assert (found["state"], found.get("result"), len(found["attempts"])) == (state, result, 1)
         assert server.http.post(completion, json=said).status_code == 200  # again, when the first answer got lost
         assert (worker.end(), len(endpoint.requests)) == (0, 1)
+
+
+def test_b_o19_a_run_that_lasts_many_leases_is_one_attempt_whoever_joins_meanwhile(server, work, trigger, tmp_path):
+    """B-O18, trial A: nothing fails. The run lasts six leases, and another worker comes while it is under way."""
+    begun = tmp_path / "begun"
+    allowed = f"commands: {{long: {{argv: [/bin/sh, -c, 'echo $$ >> {begun}; sleep 6'], {AS_ROOT}}}}}"
+    work(allowed)
+    run = trigger({"type": "command", "name": "long"}, lease="PT1S")
+    eventually(begun.exists, within=WITHIN_SECONDS, what="the command has begun")
+    work(allowed)
+    found = ended(server, run)
+    assert (found["state"], len(found["attempts"]), len(begun.read_text().split())) == ("succeeded", 1, 1)
+
+
+def test_b_o13_a_cancelled_run_of_a_command_is_asked_and_its_end_is_the_runs(server, work, trigger, tmp_path):
+    begun = tmp_path / "begun"
+    text = f"trap 'exit 1' TERM; echo $$ > {begun}; sleep 600 & wait"
+    work(f'commands: {{slow: {{argv: [/bin/sh, -c, "{text}"], {AS_ROOT}}}}}')
+    run = trigger({"type": "command", "name": "slow"})
+    eventually(lambda: begun.exists() and bool(begun.read_text()), within=WITHIN_SECONDS, what="the command has begun")
+    eventually(lambda: server.http.get(run).json()["state"] == "running", within=WITHIN_SECONDS, what="it runs")
+    assert server.http.post(f"{run}:cancel").is_success
+    found = ended(server, run)
+    assert (found["state"], len(found["attempts"])) == ("cancelled", 1)
+    eventually(
+        lambda: not Path(f"/proc/{begun.read_text().strip()}").exists(), within=WITHIN_SECONDS, what="it is gone"
+    )
+
+
+def test_a_run_that_takes_longer_than_its_timeout_ends_with_its_command(server, work, trigger, tmp_path):
+    begun = tmp_path / "begun"
+    work(f"commands: {{slow: {{argv: [/bin/sh, -c, 'echo $$ > {begun}; exec sleep 600'], {AS_ROOT}}}}}")
+    run = trigger({"type": "command", "name": "slow"}, timeout="PT2S", retry={"max_attempts": 1})
+    found = ended(server, run)
+    assert (found["state"], found["attempts"][0]["state"]) == ("timed_out", "timed_out")
+    eventually(
+        lambda: not Path(f"/proc/{begun.read_text().strip()}").exists(), within=WITHIN_SECONDS, what="it is gone"
+    )
+
+
+def test_a_signed_run_can_be_checked_by_its_endpoint_and_its_secret_stands_nowhere(server, work, trigger, folder):
+    key = secrets.token_bytes(32)
+    secret = base64.b64encode(key).decode()
+    (folder / "secret").write_text(f"whsec_{secret}")
+    endpoint = Endpoint(Response({"ok": True}))
+    with in_thread(endpoint) as url:
+        work(allowing(url, f", secrets: {{acme/billing: {{file: {folder / 'secret'}}}}}"))
+        run = trigger({"type": "http", "url": f"{url}/hook", "secret": "billing"}, payload={"a": 1})
+        assert ended(server, run)["state"] == "succeeded"
+    [request] = endpoint.requests
+    content = f"{request.headers['webhook-id']}.{request.headers['webhook-timestamp']}.".encode() + request.body
+    signature = base64.b64encode(hmac.digest(key, content, "sha256")).decode()
+    assert request.headers["webhook-signature"] == f"v1,{signature}"
+    for topic in ("runs", "run-events", "run-outcomes", "schedules", "versions", "attempts"):
+        for partition in range(4):
+            assert secret not in server.http.get(f"/v1/log/{topic}/{partition}").text
+    assert secret not in server.http.get(run).text
 
 
 def test_a_command_whose_worker_was_killed_is_run_again_elsewhere_and_told_so(server, work, trigger, tmp_path):
