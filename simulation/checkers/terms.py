@@ -8,6 +8,7 @@
 - A change takes effect when it was published, not when it was read: never later, unless something before it forbids it.
 - Words of one source are taken in the order of their versions.
 - A worker is handed no more than it has free slots for, and nothing once it drains, lapsed or ended.
+- No more is with workers than a concurrency key and a tenant's quota allow (see `limits`).
 - A retry waits until its instant, which is later than the decision; what the machinery broke burns no attempt, and is
   not tried for ever; a run given up leaves a dead letter, and each outcome is told to its scheduler.
 """
@@ -20,7 +21,7 @@ from datetime import datetime
 from typing import Any
 
 from schemas import topics
-from simulation.checkers import adopted, asked, awaited, grace
+from simulation.checkers import adopted, asked, awaited, grace, limits
 from simulation.checkers.reading import DISPATCHER, SCHEDULER, Data, Fact, documents, events, facts, instant
 from simulation.evidence import Evidence, Violation
 
@@ -57,6 +58,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from awaited.check(evidence)
     yield from adopted.check(evidence)
     yield from asked.check(evidence)
+    yield from limits.check(evidence)
 
 
 # --- schedules ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ Twelve schedules of three tenants, about 250 runs in one virtual hour that begin
               hourly         at half past, catch-up all                          1
               once           13 min later                                         1
     globex    buffered       each 3 min, 200 s, buffer_one                      20
-              crowded        each 4 min, 300 s, allow_all, stubborn             15
+              crowded        each 4 min, 300 s, allow_all, stubborn             15    with the next two: two at once
               retried        each 5 min, fails at first, then succeeds          12
               doomed         each 6 min, fails always, 2 attempts               10 dead letters
     initech   named          each 4 min, by the registered job `report`         15
@@ -56,6 +56,8 @@ def each(minutes: int) -> Definition:
     return {"cron": f"*/{minutes} * * * *"}
 
 
+# Three schedules share it: `crowded` alone has both places taken for a minute of every four.
+SHARED: Definition = {"concurrency": {"key": "ledger", "limit": 2}}
 JOB = ("initech", "report")
 JOB_DEFINITION: Definition = {
     "target": {"type": "task", "name": "work"},
@@ -76,11 +78,15 @@ def schedules(began_at: datetime) -> dict[tuple[str, str], Definition]:
         ("acme", "once"): schedule("acme", {"at": [later(13)]}, 10),
         ("globex", "buffered"): schedule("globex", each(3), 200, overlap={"policy": "buffer_one"}),
         ("globex", "crowded"): schedule(
-            "globex", each(4), 300, overlap={"policy": "allow_all"}, payload={"stubborn": True}
+            "globex", each(4), 300, overlap={"policy": "allow_all"}, payload={"stubborn": True}, job=SHARED
         ),
-        ("globex", "retried"): schedule("globex", each(5), 10, payload={"fails": "first"}),
+        ("globex", "retried"): schedule("globex", each(5), 10, payload={"fails": "first"}, job=SHARED),
         ("globex", "doomed"): schedule(
-            "globex", each(6), 5, payload={"fails": "always"}, job={"retry": {"max_attempts": 2, "initial": "PT5S"}}
+            "globex",
+            each(6),
+            5,
+            payload={"fails": "always"},
+            job={"retry": {"max_attempts": 2, "initial": "PT5S"}} | SHARED,
         ),
         ("initech", "named"): schedule("initech", each(4), 20) | {"job": JOB[1]},
         ("initech", "timed-out"): schedule("initech", each(10), 60, job={"timeout": "PT30S"}),

@@ -1,0 +1,43 @@
+"""No more is with workers than a concurrency key and a tenant's quota allow: a part of I20."""
+
+from typing import Any
+
+from simulation.checkers import limits
+from tests.simulation.checkers.given import JOB, Given, calm, created, ended, event, handed_out, told
+
+
+def found(*facts: dict[str, Any]) -> list[str]:
+    given = Given()
+    given.transaction("dispatcher", "12:00:05", facts)
+    return told(limits.check(given.evidence()))
+
+
+def handed(second: int, *, limit: int | None = None, tenant: str = "acme") -> dict[str, Any]:
+    job = JOB if limit is None else JOB | {"concurrency": {"key": "db", "limit": limit}}
+    return handed_out(created(f"12:00:{second:02}", job=job, tenant=tenant), second)
+
+
+def adopted(running: int | None) -> dict[str, Any]:
+    return event(
+        "limits.adopted", subject="default/0", queue="default", shard=0, tenants={"acme": {"running": running}}
+    )
+
+
+def test_a_calm_history_keeps_its_limits():
+    assert told(limits.check(calm().evidence())) == []
+
+
+def test_a_hand_out_beyond_the_smallest_limit_of_its_key_is_found():
+    assert found(handed(5, limit=2), handed(6, limit=2)) == []
+    said = "I20 dispatcher-changelog-0@0: acme: run s.20260301T120006Z is handed out beside 1 of key db, of 1 that may"
+    assert found(handed(5, limit=1), handed(6, limit=2)) == [said]
+    assert found(handed(5, limit=1), ended(5, queue="default"), handed(6, limit=1)) == []
+    assert found(handed(5, limit=1), handed(6, limit=1, tenant="umbrella"), handed(7)) == []
+
+
+def test_a_hand_out_beyond_the_quota_that_was_adopted_is_found():
+    said = (
+        "I20 dispatcher-changelog-0@0: acme: run s.20260301T120006Z is handed out beside 1 of its tenant, of 1 that may"
+    )
+    assert found(adopted(1), handed(5), handed(6)) == [said]
+    assert found(adopted(1), handed(5), adopted(None), handed(6)) == []
