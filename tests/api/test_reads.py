@@ -1,5 +1,6 @@
 """Questions: what the API shows of schedules, runs, occurrences, jobs, previews and the log itself."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from schemas import topics
 from schemas.facts import (
     AttemptOutcome,
     CatalogEntry,
+    Cause,
     DeferReason,
     NominalRange,
     OccurrenceDeferred,
@@ -20,6 +22,7 @@ from schemas.facts import (
     RunDeferReason,
     RunDeferred,
     SkipReason,
+    Upstream,
 )
 from tests.api.house import House
 from tests.projections import histories
@@ -466,3 +469,38 @@ async def test_an_offset_that_no_log_can_have_is_refused(house):
     response = await house.http.get("/v1/log/run-events/0", params={"from": "9999999999999999999999999"})
     assert response.status_code == 400
     assert response.json()["faults"][0]["pointer"] == "/from"
+
+
+async def test_runs_that_follow_and_what_led_to_none_stand_where_they_were_decided(house):
+    led = Upstream(
+        schedule="load", run_id="load.20260301T010000Z", outcome=Outcome.SUCCEEDED, finished_at=at(3660),
+        nominal_time=at(3600),
+    )  # fmt: skip
+    later = replace(led, run_id="load.20260301T020000Z", nominal_time=at(7200))
+    run = replace(
+        created("report", 3661), run_id="report.d-0123456789abcdef", cause=Cause.DEPENDENCY, nominal_time=None,
+        rule="after load", upstream=led, chain=("load",),
+    )  # fmt: skip
+    skips = [
+        OccurrenceSkipped(
+            tenant="acme", schedule="report", version=1, reason=SkipReason.OVERLAP, decided_at=at(7261), rule="at",
+            tz_version="t", blocked_by=run.run_id, upstream=each,
+        )
+        for each in (led, later)
+    ]  # fmt: skip
+    house.happened(current("report"), run, *skips)
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?from=2026-03-01T00:00:00Z&to=2026-03-01T12:00:00Z")
+    told = [each for each in shown["occurrences"] if each["decision"] != "pending"]
+    assert [(each["decision"], each["reason"], each["decided_at"]) for each in told] == [
+        ("created", "dependency", "2026-03-01T01:01:01Z"),
+        ("skipped", "overlap", "2026-03-01T02:01:01Z"),
+        ("skipped", "overlap", "2026-03-01T02:01:01Z"),
+    ]
+    assert {each.get("nominal_time") for each in told} == {None}
+    assert {each["detail"] for each in told[1:]} == {
+        "after load.20260301T010000Z, which succeeded", "after load.20260301T020000Z, which succeeded",
+    }  # fmt: skip
+    whole = await get(house, f"{ACME}/runs/report.d-0123456789abcdef")
+    assert (whole["upstream"]["run_id"], whole["chain"], whole["cause"]) == (
+        "load.20260301T010000Z", ["load"], "dependency"
+    )  # fmt: skip
