@@ -11,6 +11,7 @@
                 a day on which nothing is due before an edition says otherwise
     overlaps    the policies by which what overlaps makes room, is ended, or waits in a row
     rules       recurrence rules in steps of minutes and hours, and of times of day
+    follows     a schedule that follows a quick one, one run at a time, and one that follows three that fare ill
     rests       a schedule that pauses itself after two failures, and one whose interval begins when its run ends
     updates     five runs at a time for fewer slots, and editions that cancel those of the one before
     zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
@@ -228,6 +229,15 @@ def _rests(_options: Options, _began_at: datetime) -> Added:
     )
 
 
+def _follows(_options: Options, _began_at: datetime) -> Added:
+    def after(*names: str) -> list[dict[str, str]]:
+        return [{"schedule": name, "mode": "run", "condition": "finished"} for name in names]
+
+    one = schedule("acme", each(7), 7, overlap={"policy": "buffer_one"}, after=after("minutely"))
+    all_ = schedule("globex", each(9), 7, overlap={"policy": "allow_all"}, after=after("retried", "doomed", "crowded"))
+    return Added(schedules={("acme", "follows"): one, ("globex", "follows"): all_})
+
+
 def _updates(_options: Options, _began_at: datetime) -> Added:
     five = {"cron": "0-20/5 */4 * * * *"}
     renewed = schedule("initech", five, 40, overlap={"policy": "allow_all"}, on_update="cancel")
@@ -269,6 +279,7 @@ ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "overlaps": _overlaps,
     "rules": _rules,
     "rests": _rests,
+    "follows": _follows,
     "updates": _updates,
     "zones": _zones,
 }
