@@ -92,7 +92,8 @@ def ended(
 
 def finished(outcome: str = "succeeded", *, run: str = RUN, **other: Any) -> dict[str, Any]:
     """A run ended."""
-    return of_schedule("run.finished", run_id=run, outcome=outcome, attempts=1, **other)
+    said: dict[str, Any] = {"run_id": run, "outcome": outcome, "attempts": 1, "finished_at": z("12:00:06")}
+    return of_schedule("run.finished", **said | other)
 
 
 def execution(lease: int = 0, started_at: str = "12:00:05.5", **other: Any) -> Execution:
