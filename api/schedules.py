@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from api import requests, views, writes
+from api.backlog import backlog
 from api.declared import Declared
 from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, accepts, takes
 from api.explain import forecast_of
@@ -121,7 +122,10 @@ class ScheduleRoutes:
 
     def _view(self, scope: Scope, name: str) -> views.Json | None:
         row = self._services.reader.schedule(scope, name)
-        return None if row is None or row["state"] == "deleted" else self.view(row)
+        if row is None or row["state"] == "deleted":
+            return None
+        view, left = self.view(row), backlog(self._services, row)
+        return view if left is None else {**view, "backlog": left}
 
     def view(self, row: views.Row) -> views.Json:
         """A row as it is shown, with what comes next."""

@@ -80,7 +80,7 @@ def role_services(
     """Our share of the roles that own partitions. On Kafka a clock that is not believed is never accepted by itself."""
     roles = Roles(
         log, clock, telemetry, state=folder / "state" / log.cluster_id, layout=settings.layout,
-        retention=settings.retention, accept_clock_after=None, member=name,
+        retention=settings.retention, accept_clock_after=None, member=name, catch_up_rate=settings.catch_up_rate,
     )  # fmt: skip
     built = {"scheduler": roles.scheduler, "dispatcher": roles.dispatcher}
     return tuple(build() for role, build in built.items() if role in settings.roles)

@@ -62,6 +62,6 @@ def role_services(settings: Settings, log: Log, clock: Clock, telemetry: Telemet
     """Both roles that own partitions."""
     roles = Roles(
         log, clock, telemetry, state=settings.data / "state", layout=settings.layout, retention=settings.retention,
-        accept_clock_after=settings.clock_accept_after, member=NODE_ID,
+        accept_clock_after=settings.clock_accept_after, member=NODE_ID, catch_up_rate=settings.catch_up_rate,
     )  # fmt: skip
     return roles.scheduler(), roles.dispatcher()

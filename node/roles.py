@@ -65,14 +65,15 @@ class Roles:
     `member` names this process in the roles' groups, the same after a restart.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a process is made of, each said by name
         self, log: Log, clock: Clock, telemetry: Telemetry, *, state: Path, layout: topics.Layout,
         retention: topics.Retention, accept_clock_after: timedelta | None, member: str,
+        catch_up_rate: str,
     ) -> None:  # fmt: skip
         self._log, self._clock, self._telemetry = log, clock, telemetry
         self._state, self._layout, self._retention = state, layout, retention
         self._accept_clock_after, self._remembered = accept_clock_after, Remembered()
-        self._member = member
+        self._member, self._catch_up_rate = member, catch_up_rate
 
     def scheduler(self) -> RoleService:
         """Decides when."""
@@ -83,7 +84,9 @@ class Roles:
         return self._role("dispatcher", DISPATCHER, self._dispatcher_core)
 
     def _scheduler_core(self, number: int) -> SchedulerCore:
-        return SchedulerCore(self._layout, number, tz_version(), retention=self._retention)
+        return SchedulerCore(
+            self._layout, number, tz_version(), retention=self._retention, tenant_rate=self._catch_up_rate
+        )
 
     def _dispatcher_core(self, number: int) -> DispatcherCore:
         return DispatcherCore(self._layout, number, remembered_for=self._retention.runs)

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -21,7 +21,7 @@ from pydantic_settings import (
 )
 
 from runtime.logs.kafka.settings import KafkaSettings
-from schemas import durations, identity, topics
+from schemas import durations, identity, rates, topics
 
 Duration = Annotated[
     timedelta, BeforeValidator(lambda value: durations.parse(value) if isinstance(value, str) else value)
@@ -31,6 +31,11 @@ Duration = Annotated[
 Role = Literal["scheduler", "dispatcher", "projector", "api", "worker"]
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # as Kafka has it
 ROLES: tuple[Role, ...] = ("scheduler", "dispatcher", "projector", "api")  # `worker` has to be told which tasks
+
+
+def _read_rate(text: str) -> str:
+    rates.parse(text)
+    return text
 
 
 def _read_roles(value: Any) -> Any:
@@ -68,6 +73,9 @@ class NodeSettings(BaseSettings):
     )
     retain_history: Duration = Field(default=timedelta(days=30), description="How long decisions and events are kept.")
     retain_runs: Duration = Field(default=timedelta(days=3), description="How long runs and terminal memory are kept.")
+    catch_up_rate: Annotated[str, AfterValidator(_read_rate)] = Field(
+        default="100/s", description="How many missed runs of one tenant a scheduler partition releases in a time."
+    )
     worker_slots: int = Field(default=10, ge=1, le=10_000, description="Runs that the child workers take at once.")
     log_format: Literal["console", "json"] = Field(default="console", description="How log events are written.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(

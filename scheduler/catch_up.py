@@ -9,13 +9,13 @@ Age is measured against the end of the recovery (`recovery.to`), so it does not 
 
 from __future__ import annotations
 
-from scheduler import occurrences, overlap, runs, skipping, timeline
+from scheduler import occurrences, pacing, runs, skipping, timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, millis
 from scheduler.plan import Plan
 from scheduler.state import Recovery, ScheduleState
 from scheduler.timeline import Due
-from schemas.facts import Cause, Fact, SkipReason
+from schemas.facts import Fact, SkipReason
 
 
 def decide(state: ScheduleState, context: Context, recovery: Recovery, due: Due, plan: Plan) -> tuple[Fact, ...]:
@@ -35,19 +35,17 @@ def decide(state: ScheduleState, context: Context, recovery: Recovery, due: Due,
     if plan.after_finish is None and timeline.count(state, due.nominal, to, kept) >= kept:
         until = min(_before_kept(state, due.nominal, to, kept), _last_missed(plan, to_ms))
         return (_skip(state, context, due, until, SkipReason.CATCH_UP, _beyond(kept)),)
-    return _keep(state, context, due, plan)
+    return _keep(state, context, recovery, due, plan)
 
 
-def _keep(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tuple[Fact, ...]:
+def _keep(state: ScheduleState, context: Context, recovery: Recovery, due: Due, plan: Plan) -> tuple[Fact, ...]:
     if state.skips and (asked := skipping.requested(state, context, due)):
         return asked
     version = due.phase.version
     recipe = runs.recipe_of(plan, state.tenant, context.shared)
     if recipe is None:
         return (skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB),)
-    if overlap.blocks(state, plan):
-        return overlap.blocked(state, context, due, plan, Cause.CATCH_UP)
-    return (runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.CATCH_UP),)
+    return pacing.keep(state, context, recovery, due, plan, recipe)
 
 
 def _skip(state: ScheduleState, context: Context, due: Due, until: int, reason: SkipReason, detail: str) -> Fact:

@@ -23,3 +23,4 @@ class Context:
     partition: int
     tz_version: str
     history_seconds: int
+    tenant_rate: str = ""

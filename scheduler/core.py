@@ -21,6 +21,7 @@ from scheduler import (
     forwarding,
     keys,
     memory,
+    pacing,
     partition,
     plan,
     reading,
@@ -58,6 +59,7 @@ from schemas.scheduling import (
     CommandRemembered,
     CommandTaken,
     HistoryForgotten,
+    TenantPaced,
     TzRulesNoted,
 )
 
@@ -77,12 +79,14 @@ class SchedulerCore:
         tz_version: str,
         *,
         retention: topics.Retention = topics.Retention(),  # noqa: B008 -- a frozen value
+        tenant_rate: str = pacing.TENANT_RATE,
     ) -> None:
         self._layout = layout
         self._partition = partition_number
         self._tz_version = tz_version
         self.derivation = tz_version  # the next occurrence of a schedule follows from its state and from this
         self._history_seconds = int(retention.history.total_seconds())
+        self._tenant_rate = tenant_rate
         self._routes = Routes(layout)
         self._met: tuple[Moment | None, PartitionState | None, Context | None] = (None, None, None)
 
@@ -147,6 +151,7 @@ class SchedulerCore:
             partition=self._partition,
             tz_version=self._tz_version,
             history_seconds=self._history_seconds,
+            tenant_rate=self._tenant_rate,
         )
         self._met = (moment, shared, context)
         return context
@@ -230,6 +235,7 @@ _KEYS: Mapping[type[Fact], Callable[[Any], bytes]] = {
     HistoryTrimmed: _of_partition,
     RecoveryFinished: _of_partition,
     TzAdopted: _of_partition,
+    TenantPaced: _of_partition,
     TzRulesNoted: _of_partition,
     CommandForwarded: _of_partition,
     CommandAnswered: _of_partition,

@@ -20,6 +20,7 @@ from scheduler import (
     ledger,
     memory,
     overlap,
+    pacing,
     runs,
     skipping,
     sweeps,
@@ -72,8 +73,8 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
         first = _sooner(first, state.cancelling.at_ms)
     if state.held:
         first = _sooner(first, state.held[0].at_ms)
-    if state.waiting is not None:
-        first = _sooner(_sooner(first, state.waiting.until_ms), waiting.dropped_at_ms(state))
+    if state.waiting is not None or state.backlog is not None:
+        first = _sooner(first, _lines_ms(state))
     if len(state.phases) > 1:
         first = _sooner(first, failing.turn_ms(state))
     if state.links is not NO_LINKS:
@@ -90,6 +91,14 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
         history_at = _history_at(state, history_seconds)
         first = _sooner(first, None if history_at is None else history_at * SECOND_MS)
     return first
+
+
+def _lines_ms(state: ScheduleState) -> int | None:
+    """When something becomes of those that wait."""
+    first = None if state.backlog is None else pacing.wakeup_ms(state.backlog, state)
+    if state.waiting is None:
+        return first
+    return _sooner(_sooner(first, state.waiting.until_ms), waiting.dropped_at_ms(state))
 
 
 def _sooner(one: int | None, other: int | None) -> int | None:
@@ -129,7 +138,9 @@ def _frees_nothing(state: ScheduleState, instant_ms: int) -> bool:
     for plan in state.plans.values():
         if plan.heeds_outcomes:
             return False
-        if plan.exclusive and (state.held or state.waiting or not timeline.quiet_until(state, instant_ms)):
+        if plan.exclusive and (
+            state.held or state.waiting or state.backlog or not timeline.quiet_until(state, instant_ms)
+        ):
             return False
     return True
 
@@ -152,8 +163,10 @@ def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
             instant_ms, step = until_ms, waiting.expire
         if dropped_ms is not None and dropped_ms <= instant_ms:
             instant_ms, step = dropped_ms, waiting.drop
+    if state.backlog is not None:
+        instant_ms, step = _of_backlog(state, state.backlog.until_ms, instant_ms, step)
     due, reading, at_ms, _ = timeline.upcoming(state)
-    if due is not None and at_ms < instant_ms:
+    if due is not None and at_ms <= instant_ms and (at_ms < instant_ms or step is pacing.release):
         instant_ms, step = at_ms, _occurrence
     if reading is not None and reading * SECOND_MS < instant_ms:
         instant_ms, step = reading * SECOND_MS, _dropped
@@ -161,6 +174,20 @@ def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
     if turn_ms is not None and turn_ms < instant_ms:
         instant_ms, step = turn_ms, _turn
     return triggers.sooner(state, instant_ms, step)
+
+
+def _of_backlog(
+    state: ScheduleState, until_ms: int | None, instant_ms: int, step: Step | None
+) -> tuple[int, Step | None]:  # fmt: skip
+    """The same with the backlog: what is due at the instant of a release goes before it."""
+    dropped_ms, release_ms = pacing.dropped_at_ms(state), pacing.release_ms(state)
+    if until_ms is not None and until_ms < instant_ms:
+        instant_ms, step = until_ms, pacing.expire
+    if dropped_ms is not None and dropped_ms <= instant_ms:
+        instant_ms, step = dropped_ms, pacing.drop
+    if release_ms is not None and release_ms < instant_ms:
+        instant_ms, step = release_ms, pacing.release
+    return instant_ms, step
 
 
 def _settle(state: ScheduleState, context: Context) -> Facts:
@@ -252,7 +279,8 @@ def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fa
 def _promised(state: ScheduleState, due: Due, plan: Plan) -> bool:
     """Whether all runs that `max_runs` allows are there or waited for."""
     limited = plan.max_runs is not None and not due.phase.paused
-    return limited and state.counted_runs + state.waiting_count >= (plan.max_runs or 0)
+    waiting_count = state.waiting_count + state.backlog_count
+    return limited and state.counted_runs + waiting_count >= (plan.max_runs or 0)
 
 
 def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts:
@@ -271,8 +299,9 @@ def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts
 
 def _recovery(due: Due, context: Context) -> Fact:
     return RecoveryStarted(
-        role="scheduler", partition=context.partition, from_=from_seconds(due.nominal), to=context.horizon
-    )
+        role="scheduler", partition=context.partition, from_=from_seconds(due.nominal), to=context.horizon,
+        tenant_rate=context.tenant_rate,
+    )  # fmt: skip
 
 
 def _last_of(fact: Fact, due: Due) -> int:

@@ -19,6 +19,7 @@ from scheduler import (
     keys,
     ledger,
     memory,
+    pacing,
     plan,
     sweeps,
     timeline,
@@ -80,6 +81,7 @@ from schemas.scheduling import (
     CommandTaken,
     HistoryForgotten,
     MarkMoved,
+    OccurrencePaced,
     OutcomeHeld,
     RunSettled,
     RunsSwept,
@@ -180,7 +182,9 @@ def _decided(new: Any, until: int, passed_ms: int | None = None) -> ScheduleStat
     """
     phases = new.phases
     until = max(until, new.decided_until)
-    while len(phases) > 1 and phases[1].from_ <= until and not timeline.ends_waiting(phases[0], new.waiting):
+    while len(phases) > 1 and phases[1].from_ <= until:
+        if timeline.ends_waiting(phases[0], new.waiting, new.backlog):
+            break
         if phases[1].from_ms > (passed_ms or until * SECOND_MS) and failing.may_change(new):
             break
         phases = phases[1:]
@@ -232,6 +236,8 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
         finishing.link(new, nominal, None)
     if state.waiting is not None and state.waiting.nominal == nominal:
         return _next_waiting(new, nominal, decision=CREATED)
+    if state.backlog is not None and state.backlog.nominal == nominal:
+        return _next_paced(new, nominal, decision=CREATED)
     return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version))
 
 
@@ -258,6 +264,8 @@ def _skipped(state: ScheduleState, fact: OccurrenceSkipped) -> ScheduleState:
         finishing.link(new, last, last)
     if state.waiting is not None and state.waiting.nominal == first:
         return _next_waiting(new, first, decision=SKIPPED, reason=fact.reason.value)
+    if state.backlog is not None and state.backlog.nominal == first:
+        return _next_paced(new, first, decision=SKIPPED, reason=fact.reason.value)
     segment = Segment(
         from_=first, to=last, count=count, version=fact.version, decision=SKIPPED, reason=fact.reason.value
     )
@@ -275,12 +283,32 @@ def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
     new = draft(state)
     if state.plans[fact.version].after_finish is not None:
         finishing.link(new, nominal, None)
+    if fact.release_at is not None:
+        return _into_backlog(new, fact, nominal)
     new.waiting_count += 1
     if state.waiting is None:
         new.waiting = waiting
     else:
         state.rows.put(keys.number(keys.WAITING, nominal), codec.dump(waiting))
     return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS))
+
+
+def _into_backlog(new: Any, fact: OccurrenceDeferred, nominal: int) -> ScheduleState:
+    place = pacing.entered(fact, nominal)
+    new.backlog_count += 1
+    if new.backlog is None:
+        new.backlog = place
+    else:
+        new.rows.put(keys.number(keys.PACED, nominal), codec.dump(place))
+    return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS))
+
+
+def _next_paced(new: Any, nominal: int, **fate: str) -> ScheduleState:
+    """The draft, finished, when the first one of the backlog has its fate and the one behind it moves up."""
+    new.backlog = pacing.next_in_line(new)
+    new.backlog_count -= 1
+    new.segments = ledger.resolve(new.segments, new.rows, nominal, **fate)
+    return _decided(new, new.decided_until)
 
 
 def _entered(new: Any, segment: Segment) -> ScheduleState:
@@ -310,6 +338,10 @@ def _skip_requested(state: ScheduleState, fact: SkipRequested) -> ScheduleState:
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------
+
+
+def _paced(state: ScheduleState, fact: OccurrencePaced) -> ScheduleState:
+    return updated(state, paced_ms=millis(fact.release_at))
 
 
 def _held(state: ScheduleState, fact: OutcomeHeld) -> ScheduleState:
@@ -433,6 +465,7 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     OccurrenceSkipped: _skipped,
     OccurrenceDeferred: _deferred,
     SkipRequested: _skip_requested,
+    OccurrencePaced: _paced,
     BackfillStarted: backfills.evolve_started,
     BackfillStepped: backfills.evolve_stepped,
     BackfillProgressed: backfills.evolve_progressed,

@@ -69,12 +69,23 @@ def blocks(state: ScheduleState, plan: Plan) -> bool:
 
 def blocked(state: ScheduleState, context: Context, due: Due, plan: Plan, cause: Cause) -> tuple[Fact, ...]:
     """What becomes of an occurrence that a run is in the way of: it waits, or it is skipped. The decision is last."""
-    room = _room(plan, due.nominal, cause)
-    if state.waiting_count >= room.places or _is_hopeless(state, context, room):
+    room = room_of(plan, due.nominal, cause)
+    if is_full(state, context, room):
         return (overlapped(state, context, due.nominal, due.phase.version),)
+    return (*making_room(state, context, due, plan), _deferred(state, context, due, room, cause))
+
+
+def is_full(state: ScheduleState, context: Context, room: Room) -> bool:
+    """Whether another one cannot wait: the places are taken, or its time is over already."""
+    return state.waiting_count >= room.places or _is_hopeless(state, context, room)
+
+
+def making_room(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tuple[Fact, ...]:
+    """The first in line asks."""
+    if state.waiting_count or state.links.waiting.count:
+        return ()
     note = f"overlap {plan.overlap}: makes room for {text(from_seconds(due.nominal))}"
-    asked_ = () if state.waiting_count or state.links.waiting.count else asked(state, context, plan, note)
-    return (*asked_, _deferred(state, context, due, room, cause))
+    return asked(state, context, plan, note)
 
 
 def asked(state: ScheduleState, context: Context, plan: Plan, note: str) -> tuple[Fact, ...]:
@@ -129,7 +140,7 @@ def _counted(state: ScheduleState) -> Iterator[RunCreated]:
             yield run
 
 
-def _room(plan: Plan, nominal: int, cause: Cause) -> Room:
+def room_of(plan: Plan, nominal: int, cause: Cause) -> Room:
     nominal_ms = nominal * SECOND_MS
     if plan.catch_up == "all":
         return Room(plan.catch_up_limit, nominal_ms + plan.window_ms)

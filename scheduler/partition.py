@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from runtime.machine import Reached, Unfit
-from scheduler import keys
+from scheduler import keys, pacing
 from scheduler.context import Context
+from scheduler.instants import millis
 from scheduler.plan import Adopted
 from scheduler.state import PartitionState, Recovery
 from schemas import codec
@@ -21,7 +22,7 @@ from schemas.facts import (
     TzAdopted,
 )
 from schemas.frozen import frozen
-from schemas.scheduling import TzRulesNoted
+from schemas.scheduling import TenantPaced, TzRulesNoted
 
 ROLE = "scheduler"
 TRIMMED_EVERY = timedelta(days=1)
@@ -102,7 +103,11 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
     """The state after a fact. Facts that no key keeps (answers, refusals) pass through here unchanged."""
     match fact:
         case RecoveryStarted():
-            return replace(state, recovery=Recovery(from_=fact.from_, to=fact.to))
+            pacing.forget_turns(state, millis(fact.to))
+            return replace(state, recovery=Recovery(from_=fact.from_, to=fact.to, tenant_rate=fact.tenant_rate))
+        case TenantPaced():
+            pacing.tenant_paced(state, fact)
+            return state
         case RecoveryFinished():
             return replace(state, recovery=None)
         case TzAdopted():

@@ -11,7 +11,7 @@ from typing import Any
 
 from scheduler import occurrences, templates
 from scheduler.instants import SECOND_MS, from_seconds, seconds, text
-from schemas import codec, definitions, durations
+from schemas import codec, definitions, durations, rates
 from schemas.facts import Concurrency, JobSnapshot, RetryPolicy
 from schemas.frozen import frozen
 
@@ -22,6 +22,7 @@ GRACE_MIN_MS = SECOND_MS  # a decision comes some milliseconds after its instant
 
 Named = occurrences.CronTrigger | occurrences.UnionTrigger | occurrences.EveryTrigger | occurrences.AtTrigger
 
+CATCH_UP_RATE = "10/s"  # of a schedule that says nothing else
 DAY_SECONDS = 86_400
 BUDGET_PERCENT = 20  # where a definition does not say
 NEVER = occurrences.AtTrigger(())  # of a schedule whose runs only follow others
@@ -87,6 +88,7 @@ class Plan:
     failures_max: int | None = None
     after: tuple[definitions.After, ...] = ()
     follows: bool = False
+    pace_ms: int = 100  # between two that are caught up
     after_finish: int | None = None  # so many seconds behind the end of the run before: see `finishing`
     anchor: int = 0  # where the first such interval begins
 
@@ -181,6 +183,7 @@ def _plan(schedule: definitions.Schedule, hash_key: str, **of_trigger: Any) -> P
         catch_up=schedule.catch_up.policy,
         window_ms=schedule.catch_up.window // MILLISECOND,
         catch_up_limit=schedule.catch_up.limit,
+        pace_ms=pace_ms(schedule.catch_up.rate or CATCH_UP_RATE),
         overlap=schedule.overlap.policy,
         overlap_limit=schedule.overlap.limit,
         labels=schedule.labels,
@@ -193,6 +196,12 @@ def _plan(schedule: definitions.Schedule, hash_key: str, **of_trigger: Any) -> P
         after=after,
         follows=any(each.mode == "run" for each in after),
     )
+
+
+def pace_ms(text_: str) -> int:
+    """The time between two, rounded up: never more than the rate says."""
+    rate = rates.parse(text_)
+    return max(1, -(-(rate.per // MILLISECOND) // rate.count))
 
 
 def _after_finish(trigger: definitions.Trigger, anchor: int | None) -> dict[str, Any]:

@@ -56,12 +56,17 @@ class Phase:
 
 @frozen
 class Waiting:
-    """An occurrence that is due and waits for a run to end; at `until_ms` it is skipped."""
+    """An occurrence that is due and waits for a run to end; at `until_ms` it is skipped.
+
+    One of a backlog waits for `release_ms` too, since an outage that ended at `since_ms`.
+    """
 
     nominal: int
     version: int
     cause: Cause = Cause.SCHEDULE
     until_ms: int | None = None
+    release_ms: int = 0
+    since_ms: int = 0
 
 
 @frozen
@@ -217,6 +222,9 @@ class ScheduleState:
     held: tuple[Held, ...] = ()
     waiting: Waiting | None = None
     waiting_count: int = 0
+    backlog: Waiting | None = None  # what an outage left to be caught up: see `pacing`
+    backlog_count: int = 0
+    paced_ms: int | None = None  # the last instant of release that was given away
     skips: int = 0  # asked for, in rows
     inquiry: Sweep = NO_SWEEP
     cancelling: Cancelling | None = None
@@ -267,6 +275,7 @@ class Recovery:
 
     from_: datetime
     to: datetime
+    tenant_rate: str = ""
 
 
 @frozen

@@ -131,9 +131,12 @@ def stopped_at(state: ScheduleState, instant_ms: int) -> Phase | None:
     return last if last is not None and (last.paused or last.deleted) else None
 
 
-def ends_waiting(phase: Phase, waiting: Waiting | None) -> bool:
+def ends_waiting(phase: Phase, waiting: Waiting | None, backlog: Waiting | None) -> bool:
     """Whether a pause or deletion still has to end somebody's waiting."""
-    return waiting is not None and (phase.paused or phase.deleted) and phase.from_ms >= waiting.nominal * SECOND_MS
+    if not (phase.paused or phase.deleted):
+        return False
+    is_behind = waiting is not None and phase.from_ms >= waiting.nominal * SECOND_MS
+    return is_behind or (backlog is not None and phase.from_ms >= backlog.since_ms)
 
 
 def quiet_until(state: ScheduleState, until_ms: int) -> bool:

@@ -25,6 +25,8 @@ def row(version: int) -> bytes:
 def oldest_deciding(state: ScheduleState) -> int:
     """The oldest version that still decides something."""
     waiting = [state.waiting.version] if state.waiting is not None else []
+    if state.backlog is not None:
+        waiting.append(state.backlog.version)
     if state.links.waiting.count:
         waiting.append(state.links.waiting.version)
     if waiting:

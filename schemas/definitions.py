@@ -379,10 +379,7 @@ def given(value: Any) -> bool:
 
 
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
-_LATER: tuple[tuple[type[Model], str, Any, str], ...] = (
-    (Job, "log_retention", given, "leave it out"),
-    (CatchUp, "rate", given, "leave it out"),
-)
+_LATER: tuple[tuple[type[Model], str, Any, str], ...] = ((Job, "log_retention", given, "leave it out"),)
 
 
 def unsupported(model: BaseModel, pointer: str = "") -> Iterator[Fault]:

@@ -366,7 +366,11 @@ class OccurrenceSkipped(_OfSchedule):
 
 @frozen
 class OccurrenceDeferred(_OfSchedule):
-    """A due occurrence waits for its decision. `cause` is the one its run will have."""
+    """A due occurrence waits for its decision. `cause` is the one its run will have.
+
+    One that an outage until `missed_until` left behind has its run not before `release_at`, and none from `expires_at`
+    on; `until` is the former where it is `paced`.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.occurrence.deferred.v1"
     tenant: str
@@ -380,6 +384,9 @@ class OccurrenceDeferred(_OfSchedule):
     cause: Cause = Cause.SCHEDULE
     detail: str = ""
     used: Mapping[str, int] = field(default_factory=dict)  # see `RunCreated`
+    release_at: datetime | None = None
+    expires_at: datetime | None = None
+    missed_until: datetime | None = None
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------
@@ -676,6 +683,7 @@ class RecoveryStarted(_OfPartition):
     partition: int
     from_: datetime
     to: datetime
+    tenant_rate: str = ""  # of what is caught up: the runs of one tenant that are released in a time
 
 
 @frozen

@@ -92,6 +92,31 @@ class BackfillStepped(_OfSchedule):
 
 
 @frozen
+class OccurrencePaced(_OfSchedule):
+    """A missed occurrence of the schedule has this instant of release; the next one's is behind it."""
+
+    TYPE: ClassVar[str] = "tidewheel.occurrence.paced.v1"
+    tenant: str
+    schedule: str
+    release_at: datetime
+
+
+@frozen
+class TenantPaced(Fact):
+    """A missed occurrence of the tenant has taken its turn in this partition; the next one is at `next_at`."""
+
+    TYPE: ClassVar[str] = "tidewheel.tenant.paced.v1"
+    role: str
+    partition: int
+    tenant: str
+    next_at: datetime
+
+    @property
+    def subject(self) -> str:
+        return f"_/{self.role}-{self.partition}"
+
+
+@frozen
 class SkipRequested(_OfSchedule):
     """Someone wants the occurrence of `nominal_time` to have no run. It is skipped when it is due."""
 
@@ -260,6 +285,8 @@ SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
     OutcomeHeld,
     RunSettled,
     BackfillStepped,
+    OccurrencePaced,
+    TenantPaced,
     SkipRequested,
     RunsSwept,
     CommandRemembered,

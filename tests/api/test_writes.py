@@ -81,9 +81,10 @@ async def test_the_faults_that_the_owner_finds_point_into_the_body_too(house):
 
 
 async def test_what_the_contract_names_and_this_version_cannot_do_is_refused_by_name(house):
-    response = await house.http.put(ONE, json={**DEFINITION, "catch_up": {"rate": "5/s"}})
+    job = {**DEFINITION["job"], "log_retention": "7d"}
+    response = await house.http.put(ONE, json={**DEFINITION, "job": job})
     assert (response.status_code, response.json()["code"]) == (422, "not_supported")
-    assert response.json()["faults"][0]["pointer"] == "/catch_up/rate"
+    assert response.json()["faults"][0]["pointer"] == "/job/log_retention"
 
 
 async def test_if_match_makes_the_write_depend_on_the_version(house):

@@ -49,7 +49,7 @@ def roles(log: EmbeddedLog, tmp_path: Path, told: Told, *, partitions: int = 2) 
     return Roles(
         log, SystemClock(), Telemetry(logger=told), state=tmp_path / "state",
         layout=topics.Layout(schedule=partitions, shard=partitions), retention=topics.Retention(),
-        accept_clock_after=None, member="m",
+        accept_clock_after=None, member="m", catch_up_rate="100/s",
     )  # fmt: skip
 
 

@@ -148,10 +148,13 @@ def two_schedules_and_an_hour_without_power() -> Shell:
 
 def test_a_recovery_is_logged_once_for_all_schedules_of_the_partition():
     shell = two_schedules_and_an_hour_without_power()
-    shell.settle()
+    shell.until("2024-01-01T11:05:01")
     assert len(shell.all(RecoveryStarted)) == len(shell.all(RecoveryFinished)) == 1
-    assert shell.created("a") == [f"{clock}@11:05" for clock in ("10:10", "10:20", "10:30", "10:40", "10:50", "11:00")]
-    assert shell.created("b") == ["11:00@11:05"]
+    assert shell.created("a") == [
+        "10:10@11:05", "10:20@11:05:00.100", "10:30@11:05:00.200", "10:40@11:05:00.300", "10:50@11:05:00.400",
+        "11:00@11:05:00.500",
+    ]  # fmt: skip
+    assert shell.created("b") == ["11:00@11:05:00.060"], "the seventh of its tenant, of a hundred a second"
     assert shell.skipped("b") == ["10:20..10:40 x2 catch_up"]
 
 
@@ -196,12 +199,12 @@ def test_late_is_not_missed_and_needs_no_recovery():
 
 def test_what_is_caught_up_counts_its_deadline_from_its_creation():
     shell = two_schedules_and_an_hour_without_power()
-    shell.settle()
+    shell.until("2024-01-01T11:05:01")
     run = shell.last_run("b")
     assert (run.cause, run.due_at, run.deadline_at) == (
         "catch_up",
         at("2024-01-01T11:00:00"),
-        at("2024-01-08T11:05:00"),
+        at("2024-01-08T11:05:00.060"),
     )
 
 

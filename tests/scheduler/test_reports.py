@@ -1,5 +1,6 @@
 """What went wrong in other schedulers, as their users reported it; each with its instants written out."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -63,15 +64,17 @@ def stopped_for_two_hours(**policies: Any) -> Shell:
 
 
 def finishing(shell: Shell) -> Shell:
-    """Each run ends before the next one is created."""
+    """Each run ends before the next one is created: ten a second, as nothing else is said."""
     while shell.schedule().open_runs:
         shell.finish(shell.last_run())
-        shell.settle()
+        shell.until(shell.now + timedelta(milliseconds=100))
     return shell
 
 
 def minutes(first: int, last: int) -> list[str]:
-    return [f"{m // 60:02}:{m % 60:02}@02:00:30" for m in range(first, last + 1)]
+    """One each tenth of a second from 02:00:30 on."""
+    whole = [f"{30 + tenth // 10}" + (f".{tenth % 10}00" if tenth % 10 else "") for tenth in range(last - first + 1)]
+    return [f"{m // 60:02}:{m % 60:02}@02:00:{at}" for m, at in zip(range(first, last + 1), whole, strict=True)]
 
 
 def test_b_o11_a_long_stop_with_catch_up_skip_leaves_no_late_run():

@@ -1,0 +1,174 @@
+"""The backlog of an outage: what is caught up has its runs one after another, and what is due now goes first.
+
+Each missed occurrence that is kept gets an instant of release when it is decided: the end of the recovery, then one
+step of `catch_up.rate` after the other, and no sooner than the tenant's turn in this partition, which has a rate of its
+own (`recovery.started.tenant_rate`). They follow from the log, not from when somebody looked. The first one whose
+instant is the recovery's end needs no record; every other one is `deferred{paced}` until its instant: together they
+are the plan, and the last one is when it is through, unless runs have to wait for each other.
+
+A backlog stands beside the line of those that wait for a run to end: where runs of a schedule exclude each other, what
+is due now and what waits from then has the next free place. A pause or a deletion behind the outage empties it.
+"""
+
+from __future__ import annotations
+
+from scheduler import keys, overlap, runs, skipping
+from scheduler import plan as plan_
+from scheduler.context import Context
+from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
+from scheduler.plan import JobRecipe, Plan
+from scheduler.state import PartitionState, Phase, Recovery, ScheduleState, Waiting
+from scheduler.timeline import Due
+from schemas import codec
+from schemas.facts import Cause, DeferReason, Fact, OccurrenceDeferred, SkipReason
+from schemas.scheduling import OccurrencePaced, TenantPaced
+
+TENANT_RATE = "100/s"  # of a tenant in one partition, where the settings say nothing else
+
+
+# --- deciding -----------------------------------------------------------------------------------------------------
+
+
+def keep(
+    state: ScheduleState, context: Context, recovery: Recovery, due: Due, plan: Plan, recipe: JobRecipe
+) -> tuple[Fact, ...]:  # fmt: skip
+    """A missed occurrence that has a run after all: at once, or when its turn comes. The decision is last."""
+    to_ms = millis(recovery.to)
+    blocked = overlap.blocks(state, plan)
+    if blocked and overlap.is_full(state, context, overlap.room_of(plan, due.nominal, Cause.CATCH_UP)):
+        return (overlap.overlapped(state, context, due.nominal, due.phase.version),)
+    tenant_ms = max(to_ms, tenant_next_ms(context.shared, state.tenant))
+    own_ms = to_ms if state.paced_ms is None else max(to_ms, state.paced_ms + plan.pace_ms)
+    release_ms = max(own_ms, tenant_ms)
+    paced: tuple[Fact, ...] = (_paced(state, release_ms), *_tenant_paced(state, context, recovery, tenant_ms))
+    if release_ms <= to_ms and not blocked and state.backlog is None:
+        return (*paced, runs.of_occurrence(state, context, due.nominal, due.phase.version, recipe, Cause.CATCH_UP))
+    asked = overlap.making_room(state, context, due, plan) if blocked and state.backlog is None else ()
+    return (*paced, *asked, _deferred(state, context, recovery, due, plan, release_ms))
+
+
+def _deferred(
+    state: ScheduleState, context: Context, recovery: Recovery, due: Due, plan: Plan, release_ms: int
+) -> Fact:  # fmt: skip
+    # What waits for its turn may start late as everything may: its grace, if its window is over by then.
+    expires_ms = max(due.nominal * SECOND_MS + plan.window_ms, release_ms + plan.grace_ms)
+    is_paced = release_ms > millis(recovery.to)
+    return OccurrenceDeferred(
+        tenant=state.tenant, schedule=state.name, version=due.phase.version, nominal_time=from_seconds(due.nominal),
+        reason=DeferReason.PACED if is_paced else DeferReason.BUFFERED, decided_at=context.now,
+        until=from_millis(release_ms if is_paced else expires_ms), blocked_by=overlap.blocker(state),
+        cause=Cause.CATCH_UP, used=state.plans[due.phase.version].used, release_at=from_millis(release_ms),
+        expires_at=from_millis(expires_ms), missed_until=recovery.to,
+    )  # fmt: skip
+
+
+def _paced(state: ScheduleState, release_ms: int) -> Fact:
+    return OccurrencePaced(tenant=state.tenant, schedule=state.name, release_at=from_millis(release_ms))
+
+
+def _tenant_paced(
+    state: ScheduleState, context: Context, recovery: Recovery, tenant_ms: int
+) -> tuple[Fact, ...]:  # fmt: skip
+    if not recovery.tenant_rate:
+        return ()  # it began before there was such a rate
+    next_at = from_millis(tenant_ms + plan_.pace_ms(recovery.tenant_rate))
+    return (TenantPaced(role="scheduler", partition=context.partition, tenant=state.tenant, next_at=next_at),)
+
+
+# --- the line -----------------------------------------------------------------------------------------------------
+
+
+def wakeup_ms(first: Waiting, state: ScheduleState) -> int | None:
+    """When something becomes of the first one."""
+    instants = (first.until_ms, dropped_at_ms(state), release_ms(state))
+    return min((at_ms for at_ms in instants if at_ms is not None), default=None)
+
+
+def release_ms(state: ScheduleState) -> int | None:
+    """When the first one can have its run; None while one that is due now, or a run, is in its way."""
+    first = state.backlog
+    if first is None or state.waiting is not None or not overlap.has_room(state, state.plans[first.version]):
+        return None
+    return first.release_ms
+
+
+def release(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
+    """Its run is created; or it turns out that its job is gone."""
+    first = _first(state)
+    recipe = runs.recipe_of(state.plans[first.version], state.tenant, context.shared)
+    if recipe is None:
+        return (skipping.one(state, context, first.nominal, first.version, SkipReason.NO_JOB),)
+    return (runs.of_occurrence(state, context, first.nominal, first.version, recipe, Cause.CATCH_UP),)
+
+
+def expire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
+    """It has waited as long as it may."""
+    first, detail = _first(state), "waited for a run to end until its window was over"
+    return (skipping.one(state, context, first.nominal, first.version, SkipReason.CATCH_UP, detail=detail),)
+
+
+def drop(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
+    """The schedule was paused or deleted before its turn came."""
+    first, stop = _first(state), _stop(state)
+    reason = SkipReason.ENDED if stop is not None and stop.deleted else SkipReason.PAUSED
+    return (skipping.one(state, context, first.nominal, first.version, reason, detail="before its turn came"),)
+
+
+def dropped_at_ms(state: ScheduleState) -> int | None:
+    """When a pause or a deletion behind the outage empties the backlog, if one does."""
+    stop = _stop(state)
+    return None if stop is None else stop.from_ms
+
+
+def _stop(state: ScheduleState) -> Phase | None:
+    first = state.backlog
+    if first is None:
+        return None
+    stops = (each for each in state.phases if each.paused or each.deleted)
+    return next((stop for stop in stops if stop.from_ms >= first.since_ms), None)
+
+
+def _first(state: ScheduleState) -> Waiting:
+    assert state.backlog is not None, "only what stands in the backlog is released, expires or is dropped"
+    return state.backlog
+
+
+# --- what facts make of it ----------------------------------------------------------------------------------------
+
+
+def entered(fact: OccurrenceDeferred, nominal: int) -> Waiting:
+    """The place of an occurrence in the line."""
+    assert fact.release_at is not None, "asked of those only"
+    assert fact.expires_at is not None, "each has its end"
+    assert fact.missed_until is not None, "and the outage that it comes from"
+    return Waiting(
+        nominal=nominal, version=fact.version, cause=fact.cause, until_ms=millis(fact.expires_at),
+        release_ms=millis(fact.release_at), since_ms=millis(fact.missed_until),
+    )  # fmt: skip
+
+
+def tenant_next_ms(shared: PartitionState, tenant: str) -> int:
+    """When the tenant has its next turn; long ago for one that has had none."""
+    row = shared.rows.get(keys.PACE + tenant.encode())
+    return 0 if row is None else int(row)
+
+
+def tenant_paced(shared: PartitionState, fact: TenantPaced) -> None:
+    """Its turn is taken."""
+    shared.rows.put(keys.PACE + fact.tenant.encode(), str(millis(fact.next_at)).encode())
+
+
+def forget_turns(shared: PartitionState, to_ms: int) -> None:
+    """Turns that were over when a recovery began say nothing any more."""
+    for row, value in list(shared.rows.scan(keys.PACE, keys.end_of(keys.PACE))):
+        if int(value) <= to_ms:
+            shared.rows.delete(row)
+
+
+def next_in_line(state: ScheduleState) -> Waiting | None:
+    """The one behind the first, taken out of its row."""
+    found = next(iter(state.rows.scan(keys.PACED, keys.end_of(keys.PACED))), None)
+    if found is None:
+        return None
+    state.rows.delete(found[0])
+    return codec.load(Waiting, codec.parse(found[1]))
