@@ -182,7 +182,7 @@ def _expected_at(backfill: Backfill, context: Context) -> Any:
 
 
 def _step(state: ScheduleState, backfill: Backfill, context: Context, gate: int | None) -> Facts:
-    plan = fates.plan_of(state, backfill.version)
+    plan = fates.judging_plan(state, backfill.version, context)
     assert plan is not None, "a version is kept for as long as a backfill goes by it"
     plan = calendars.bound(plan, state.tenant, calendars.adopted_by(context.shared))
     recipe = runs.recipe_of(plan, state.tenant, context.shared)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from scheduler import fills, keys, ledger, occurrences, plan, versions
+from scheduler import calendars, fills, keys, ledger, occurrences, plan, versions
+from scheduler.context import Context
 from scheduler.plan import Plan
 from scheduler.state import ScheduleState, Segment
 
@@ -47,6 +48,14 @@ def plan_of(state: ScheduleState, version: int) -> Plan | None:
         return known
     row = state.rows.get(versions.row(version))
     return None if row is None else plan.of_version(row, f"{state.tenant}/{state.name}")
+
+
+def judging_plan(state: ScheduleState, version: int, context: Context) -> Plan | None:
+    """The same to judge a range by: with what the calendars that it names say now."""
+    known = plan_of(state, version)
+    if known is None:
+        return None
+    return calendars.whole(calendars.bound(known, state.tenant, calendars.adopted_by(context.shared)))
 
 
 def stretches(state: ScheduleState, plan_: Plan, version: int, first: int, last: int) -> Iterator[Stretch]:

@@ -110,7 +110,7 @@ def started(
     if missing is not None:
         return missing
     version = state.version if request.as_of is None else request.as_of
-    plan = fates.plan_of(state, version) if 0 < version <= state.version else None
+    plan = fates.judging_plan(state, version, context) if 0 < version <= state.version else None
     if plan is None:
         return _no_version(state, version)
     if plan.after_finish is not None:

@@ -202,6 +202,19 @@ def test_what_its_rules_exclude_is_left_out():
     assert shell.all(BackfillFinished)[0].counts.left_out == {"excluded": 1}
 
 
+def test_what_its_calendars_close_is_left_out_and_its_runs_say_which_version_of_them_counted():
+    shell = Shell(f"{DAY}10:00:10")
+    shell.send("CalendarPut", name="holidays", definition={"dates": ["2023-12-30"]})
+    shell.catalog()
+    shell.put(body=definition("0 9 * * *", trigger={"cron": "0 9 * * *", "exclude": {"calendars": ["holidays"]}}))
+    start(shell, **{"from": "2023-12-29T00:00:00Z", "to": "2024-01-01T00:00:00Z"})
+    run_all(shell, until=f"{DAY}10:59:00")
+    made = [run for run in shell.all(RunCreated) if run.cause is Cause.BACKFILL]
+    assert [run.run_id for run in made] == ["s.20231229T090000Z", "s.20231231T090000Z"]
+    assert {*map(str, (run.used for run in made))} == {"{'calendar/acme/holidays': 1}"}
+    assert shell.all(BackfillFinished)[0].counts.left_out == {"excluded": 1}
+
+
 def test_it_goes_by_the_version_of_its_start_or_the_one_that_is_named():
     shell = paused()
     shell.put(body=definition("*/2 * * * *", overlap={"policy": "allow_all"}))
