@@ -183,6 +183,36 @@ class Skipper(Caller):
             self.call("schedule.skip_occurrence", wish)
 
 
+class Backfiller(Caller):
+    """Runs the past minutes of a schedule again and again, and pauses, resumes or cancels that on the way."""
+
+    def live(self) -> None:
+        """As often as the situation says."""
+        while self._site.under_faults:
+            self._site.loop.sleep(self.chance.expovariate(self._site.options.rate("backfills") / SECONDS_OF_AN_HOUR))
+            if self._site.under_faults:
+                self._backfill()
+
+    def _backfill(self) -> None:
+        tenant, name = self.chance.choice(self._agenda.subjects)
+        ends = self._site.now().replace(microsecond=0) - timedelta(seconds=self.chance.randint(0, 120))
+        begins = ends - timedelta(minutes=self.chance.randint(1, 8))
+        how = {
+            "from": f"{begins:%Y-%m-%dT%H:%M:%SZ}", "to": f"{ends:%Y-%m-%dT%H:%M:%SZ}",
+            "order": self.chance.choice(("oldest", "newest")), "max_active": self.chance.randint(1, 3),
+            "reprocess": self.chance.choice(("none", "failed", "completed")), "rate": "10/s",
+        }  # fmt: skip
+        subject = {"tenant": tenant, "name": name}
+        self._site.story.fault("backfills", self.name, f"runs {how['from']} to {how['to']} of {tenant}/{name}")
+        asking = self.call("backfill.start", subject | how)
+        backfill = {} if asking is None else {"backfill": str(asking.body.get("backfill", ""))}
+        if not backfill.get("backfill"):
+            return
+        for verb in self.chance.choice(((), ("cancel",), ("pause", "resume"), ("pause", "cancel"))):
+            self._site.loop.sleep(self.chance.uniform(0, 30))
+            self.call(f"backfill.{verb}", subject | backfill)
+
+
 class Renewer(Caller):
     """Edits what has five runs at a time, mostly while some of them wait for a slot."""
 
@@ -213,6 +243,8 @@ def askers(site: Site, node: ApiNode) -> list[Caller]:
         found.append(Namesake(site, node, "namesake"))
     if site.options.has("skips"):
         found.append(Skipper(site, node, "skipper"))
+    if site.options.has("backfills"):
+        found.append(Backfiller(site, node, "backfiller"))
     if site.options.has("updates"):
         found.append(Renewer(site, node, "renewer"))
     return found

@@ -91,11 +91,12 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
     "rules": ("triggers are recurrence rules", 0),
     "skips": ("single occurrences to come are skipped by whoever asks", 40),
     "updates": ("edits cancel the runs of older versions that nobody has begun", 60),
+    "backfills": ("past minutes of schedules are run by backfills, which are paused, resumed and cancelled", 40),
     "follows": ("runs follow runs of other schedules, among them some that do not end well", 0),
     "rests": ("schedules pause after failures, and count their interval from the end of the run before", 0),
 }
 # Drawn apart from the others and after them: what a seed drew before there were these is what it draws.
-LATER = frozenset({"bounds", "overlaps", "rules", "skips", "updates", "rests", "follows"})
+LATER = frozenset({"backfills", "bounds", "overlaps", "rules", "skips", "updates", "rests", "follows"})
 LATER_MAX = 2
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
 SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs

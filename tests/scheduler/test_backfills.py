@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from scheduler import keys
 from schemas import topics
 from schemas.facts import (
     BackfillFinished,
@@ -345,7 +346,7 @@ def test_a_cancelled_one_asks_its_runs_to_go_where_nobody_has_begun_them_and_end
         "cancelled", 2, {"cancelled": 1, "succeeded": 1},
     )  # fmt: skip
     assert backfilled(shell) == ["10:01", "10:02"]
-    assert [row for row in shell.rows[b"s/acme/s"].data if row.startswith(b"b/")] == []
+    assert [row for row in shell.rows[b"s/acme/s"].data if row.startswith(keys.BACKFILLED)] == []
     shell.send("BackfillCancel", backfill=backfill)
     assert (shell.answer().status, shell.answer().body["reason"]) == (409, "already_finished")
 
@@ -544,8 +545,8 @@ def test_what_was_filled_is_forgotten_with_the_history():
     shell = paused()
     start(shell)
     run_all(shell)
-    assert [row for row in shell.rows[b"s/acme/s"].data if row.startswith(b"f/")] != []
+    assert [row for row in shell.rows[b"s/acme/s"].data if row.startswith(keys.FILLS)] != []
     shell.put(body=definition("0 0 1 1 *"))
     shell.until("2024-02-02T12:00:00")
-    assert [row for row in shell.rows[b"s/acme/s"].data if row.startswith(b"f/")] == []
+    assert [row for row in shell.rows[b"s/acme/s"].data if row.startswith(keys.FILLS)] == []
     assert shell.schedule().filled_from is None
