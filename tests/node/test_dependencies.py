@@ -61,7 +61,7 @@ def test_every_expired_run_of_another_partition_is_followed_by_one_and_the_audit
     log.create({spec: layout.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
     roles = Roles(
         log, SystemClock(), Telemetry(logger=Quiet()), state=tmp_path / "state", layout=layout,
-        retention=topics.Retention(), accept_clock_after=None, member="m",
+        retention=topics.Retention(), accept_clock_after=None, member="m", catch_up_rate="100/s",
     )  # fmt: skip
     services = [roles.scheduler(), roles.dispatcher()]
     for service in services:
