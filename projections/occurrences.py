@@ -77,8 +77,8 @@ def _deferred(row: Row | None, event: Event) -> Row | None:
         "nominal_to": None,
         "count": 1,
         "until": instant(data.get("until")),
-        "rule": "",
-        "tz_version": "",
+        "rule": data.get("rule") or "",
+        "tz_version": data.get("tz_version") or "",
     }
 
 

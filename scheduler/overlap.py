@@ -116,6 +116,8 @@ def _deferred(state: ScheduleState, context: Context, due: Due, room: Room, caus
         until=None if room.until_ms is None else from_millis(room.until_ms),
         blocked_by=blocker(state),
         cause=cause,
+        rule=state.plans[due.phase.version].rule,
+        tz_version=context.tz_version,
         used=state.plans[due.phase.version].used,
     )
 

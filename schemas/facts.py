@@ -382,6 +382,8 @@ class OccurrenceDeferred(_OfSchedule):
     until: datetime | None = None
     blocked_by: str | None = None
     cause: Cause = Cause.SCHEDULE
+    rule: str = ""
+    tz_version: str = ""
     detail: str = ""
     used: Mapping[str, int] = field(default_factory=dict)  # see `RunCreated`
     release_at: datetime | None = None

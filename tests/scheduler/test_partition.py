@@ -14,6 +14,7 @@ from schemas.facts import (
     CatalogAdopted,
     CatalogEntry,
     HistoryTrimmed,
+    OccurrenceDeferred,
     OccurrenceSkipped,
     RecoveryFinished,
     RecoveryStarted,
@@ -52,6 +53,21 @@ def test_a_newer_database_is_adopted_before_anything_is_decided_with_it():
     assert shell.all(TzAdopted)[1].previous == TZ
     assert [run.tz_version for run in shell.all(RunCreated)] == ["2026f", "2027a"]
     assert adopted < shell.facts.index(shell.last_run())
+
+
+def test_every_decision_names_version_rule_and_tz_database():
+    """A run, an occurrence that waits, and one that is skipped: each by version 2."""
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put(body=definition())
+    shell.put(body=definition("*/1 * * * *", overlap={"policy": "buffer_one"}))
+    shell.until("2024-01-01T10:03:00")
+    decisions: list[Any] = [*shell.all(RunCreated), *shell.all(OccurrenceDeferred), *shell.all(OccurrenceSkipped)]
+    named = [(type(each).__name__, each.version, each.rule, each.tz_version) for each in decisions]
+    assert named == [
+        ("RunCreated", 2, "cron */1 * * * * UTC", "2026f"),
+        ("OccurrenceDeferred", 2, "cron */1 * * * * UTC", "2026f"),
+        ("OccurrenceSkipped", 2, "cron */1 * * * * UTC", "2026f"),
+    ]
 
 
 def test_a_process_with_an_older_database_must_not_decide_here():
