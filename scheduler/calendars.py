@@ -49,8 +49,8 @@ def bound(plan: Plan, tenant: str, look: Lookup) -> Plan:
         if days is not None:
             rules.append(replace(days, rule=f"calendar {name} (version {version})"))
     static = () if plan.exclusions is None else plan.exclusions.rules
-    closed = occurrences.Exclusions(plan.zone, (*static, *rules)) if rules else None
-    return replace(plan, closed=closed, used=used)
+    shut = occurrences.Exclusions(plan.zone, (*static, *rules)) if rules else None
+    return replace(plan, closed=shut, shut=shut, used=used)
 
 
 def whole(plan: Plan) -> Plan:
@@ -60,10 +60,17 @@ def whole(plan: Plan) -> Plan:
 
 def taken(context: Context, due: Due, plan: Plan) -> occurrences.Taken | None:
     """An occurrence that a calendar takes out, with those behind it that are due already; None for one that is left."""
-    if plan.closed is None or due.phase.paused or plan.closed.naming(due.nominal) is None:
+    return taken_by(plan.shut, context, due, plan)
+
+
+def taken_by(
+    out: occurrences.Exclusions | None, context: Context, due: Due, plan: Plan
+) -> occurrences.Taken | None:  # fmt: skip
+    """The same by any rules."""
+    if out is None or due.phase.paused or out.naming(due.nominal) is None:
         return None
     until = max(context.horizon_ms // SECOND_MS, due.nominal)
-    return plan.closed.taken(plan.trigger, due.nominal, until if due.ends is None else min(until, due.ends))
+    return out.taken(plan.trigger, due.nominal, until if due.ends is None else min(until, due.ends))
 
 
 def unknown(plan: Plan, tenant: str, look: Lookup) -> Iterator[str]:

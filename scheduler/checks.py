@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scheduler import bounds, occurrences, plan, templates
+from scheduler import bounds, freezes, occurrences, plan, templates
 from scheduler.instants import from_seconds, seconds, text
 from scheduler.plan import Plan
 from scheduler.timeline import LAST_INSTANT
@@ -90,10 +90,15 @@ def reference(
 ) -> tuple[definitions.Model, tuple[str, ...]]:
     """The definition of a job, calendar, queue or tenant and its warnings, or `Refused` with every fault in it."""
     model, warnings = definitions.read_as(references.KINDS[kind], data, strict=strict, pointer=pointer)
-    faults = tuple(_payload(model, f"{pointer}/payload"))
+    faults = (*_payload(model, f"{pointer}/payload"), *_freezes(model, pointer))
     if faults:
         raise Refused(*faults)
     return model, bounds.warnings(warnings)
+
+
+def _freezes(model: definitions.Model, pointer: str) -> Iterator[Fault]:
+    if isinstance(model, references.Queue | references.Tenant):
+        yield from freezes.faults(model.freezes, pointer)
 
 
 def _with_others(found: tuple[Fault, ...], data: Any, hash_key: str, now: datetime, pointer: str) -> tuple[Fault, ...]:

@@ -19,6 +19,7 @@ from scheduler import (
     evolving,
     finishing,
     forwarding,
+    freezes,
     keys,
     memory,
     pacing,
@@ -161,7 +162,7 @@ class SchedulerCore:
             if isinstance(input_, Woken):
                 if delays.is_due(state_.delays, context.horizon_ms):
                     return commands.look(state_, context)
-                return due.decide(calendars.bind(state_, context), context)
+                return due.decide(freezes.bind(calendars.bind(state_, context), context), context)
             if isinstance(input_, OutcomeRead):
                 return due.outcome_read(state_, input_.finished, millis(input_.appended_at))
             if isinstance(input_, LinkRead):

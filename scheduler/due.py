@@ -17,6 +17,7 @@ from scheduler import (
     failing,
     fills,
     finishing,
+    freezes,
     ledger,
     memory,
     overlap,
@@ -257,6 +258,8 @@ def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fa
         taken = calendars.taken(context, due, plan)
     if taken is not None:
         return (skipping.excluded(state, context, due, taken),)
+    if (frozen := freezes.taken(context, due, plan)) is not None:
+        return (skipping.excluded(state, context, due, frozen, SkipReason.FROZEN),)
     if _promised(state, due, plan):
         detail = "those that wait are the last that max_runs allows"
         return (skipping.one(state, context, due.nominal, due.phase.version, SkipReason.ENDED, detail=detail),)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from runtime.machine import Reached, Unfit
-from scheduler import keys, pacing
+from scheduler import freezes, keys, pacing
 from scheduler.context import Context
 from scheduler.instants import millis
 from scheduler.plan import Adopted
@@ -119,7 +119,7 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
             return replace(state, history_from=fact.until)
         case CatalogAdopted():
             for entry in fact.entries:
-                _adopt_row(state, entry)
+                state = _adopt_row(state, entry)
             if fact.position:
                 owner, _, sequence = fact.position.rpartition("-")
                 state.rows.put(keys.ADOPTED + owner.encode(), sequence.encode())
@@ -128,9 +128,12 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
             return state
 
 
-def _adopt_row(state: PartitionState, entry: CatalogEntry) -> None:
+def _adopt_row(state: PartitionState, entry: CatalogEntry) -> PartitionState:
     row = keys.adopted(entry.kind, entry.tenant, entry.name)
+    known = state.rows.get(row)
+    had = known is not None and freezes.are_in(codec.load(Adopted, codec.parse(known)).definition)
     if entry.definition is None:
         state.rows.delete(row)
     else:
         state.rows.put(row, codec.dump(Adopted(version=entry.version, definition=entry.definition)))
+    return replace(state, freezes=state.freezes + freezes.are_in(entry.definition) - had)

@@ -60,7 +60,7 @@ class Plan:
 
     `drops`: its policies may leave out local readings. `exclusive`: active runs can stand in an occurrence's way.
     `follows`: runs of other schedules lead to runs of this one. Without a trigger nothing is ever due.
-    `closed` and `used` are for deciding only: see `calendars`.
+    For deciding only, see `calendars` and `freezes`: `shut` by calendars, `frozen`, `closed` by either; `used`.
     """
 
     trigger: occurrences.Trigger
@@ -80,6 +80,8 @@ class Plan:
     exclusions: occurrences.Exclusions | None = None
     calendars: tuple[str, ...] = ()
     closed: occurrences.Exclusions | None = None
+    shut: occurrences.Exclusions | None = None
+    frozen: occurrences.Exclusions | None = None
     used: Mapping[str, int] = field(default_factory=dict)
     max_runs: int | None = None
     jitter_ms: int = 0

@@ -15,11 +15,11 @@ from heapq import merge
 from itertools import groupby, islice
 from typing import Any
 
-from scheduler import calendars, checks, finishing, occurrences, words
+from scheduler import calendars, checks, finishing, freezes, occurrences, words
 from scheduler.calendars import Lookup
 from scheduler.instants import from_millis, from_seconds, seconds, text
 from scheduler.occurrences.zones import Segment
-from scheduler.plan import Adopted, Plan
+from scheduler.plan import Adopted, Plan, adopted_recipe
 from scheduler.timeline import LAST_INSTANT
 from schemas import codec
 from schemas.faults import Fault, Refused
@@ -57,7 +57,8 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
         raise Refused(*faults)
     checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict, accepted=accepted)
     plan = checked.plan if since is None else finishing.counted_from(checked.plan, since)
-    plan = calendars.whole(calendars.bound(plan, tenant, look))
+    plan = freezes.bound(calendars.bound(plan, tenant, look), tenant, _queue(plan, tenant, look), look)
+    plan = calendars.whole(plan)
     warnings = (*checked.warnings, *calendars.unknown(plan, tenant, look))
     first, last = seconds(from_) - (from_.microsecond == 0), min(seconds(to) - (to.microsecond == 0), LAST_INSTANT)
     left = limit if accepted else min(limit, _left(plan, seconds(now), first))
@@ -148,8 +149,17 @@ def _skipped(
     return [{"at": text(from_seconds(at)), **said} for at, said in found]
 
 
+def _queue(plan: Plan, tenant: str, look: Lookup) -> str | None:
+    """Where its runs would go, as far as that is known."""
+    if plan.recipe is not None:
+        return plan.recipe.snapshot.queue
+    row = None if plan.job_name is None else look("job", tenant, plan.job_name)
+    return None if row is None else adopted_recipe(row, str(plan.job_name)).snapshot.queue
+
+
 def _excluded(plan: Plan, nominal: int, taken: occurrences.Taken) -> dict[str, Any]:
-    said = {"reason": "excluded", "detail": taken.quoted}
+    frozen = all(rule.startswith(freezes.FREEZE) for rule in taken.rules)
+    said = {"reason": "frozen" if frozen else "excluded", "detail": taken.quoted}
     if taken.count == 1:
         offset = plan.zone.offset(nominal)
         when = {"nominal_time": text(from_seconds(nominal)), "local_time": _local(nominal + offset, offset)}

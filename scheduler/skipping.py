@@ -79,9 +79,12 @@ def stretch(
     return _with_range(fact, span)
 
 
-def excluded(state: ScheduleState, context: Context, due: Due, taken: occurrences.Taken) -> OccurrenceSkipped:
+def excluded(
+    state: ScheduleState, context: Context, due: Due, taken: occurrences.Taken,
+    reason: SkipReason = SkipReason.EXCLUDED,
+) -> OccurrenceSkipped:  # fmt: skip
     """Neighbouring occurrences that rules take out, and which rules do."""
-    fact = one(state, context, due.nominal, due.phase.version, SkipReason.EXCLUDED, detail=taken.quoted)
+    fact = one(state, context, due.nominal, due.phase.version, reason, detail=taken.quoted)
     if taken.count == 1:
         return fact
     first, behind = from_seconds(due.nominal), from_seconds(taken.last + 1)

@@ -285,6 +285,7 @@ class PartitionState:
     rows: Rows = field(default=None, metadata={"wire": False}, compare=False, repr=False)  # type: ignore[assignment]
     tz_version: str = ""
     catalog_offset: int = -1
+    freezes: int = 0  # adopted definitions that have any
     recovery: Recovery | None = None
     history_from: datetime | None = None
 

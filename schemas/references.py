@@ -69,8 +69,7 @@ class Calendar(Model):
 class Freeze(Model):
     """A window in which nothing that is due becomes a run: [from, to), or `duration` from each instant of `cron` on.
 
-    `defer`: each schedule has one run at the end of the window, that of its latest occurrence in it; the others are
-    skipped. `skip`: all are.
+    `skip`: it is skipped. `defer` it to the end of the window is for a later version.
     """
 
     from_: Annotated[Instant | None, Field(alias="from")] = None
@@ -92,6 +91,8 @@ class Freeze(Model):
             raise Misfit("range", f"duration is over {RECURRING_MAX.days} days", "give from and to instead")
         return self
 
+    LATER = (("action", lambda action: action != "skip", "write action: skip"),)
+
 
 Freezes = Annotated[tuple[Freeze, ...], Field(max_length=FREEZES_MAX), at_most(FREEZES_MAX)]
 NOT_YET = "leave it out"
@@ -107,10 +108,7 @@ class Queue(Model):
     freezes: Freezes = ()
 
     BELOW: ClassVar[Mapping[str, type[Model]]] = {"freezes": Freeze}
-    LATER = (
-        ("shards", lambda shards: shards != 1, "use 1"),
-        ("freezes", bool, NOT_YET),
-    )
+    LATER = (("shards", lambda shards: shards != 1, "use 1"),)
 
 
 class QueueQuota(Model):
@@ -139,7 +137,6 @@ class Tenant(Model):
     freezes: Freezes = ()
 
     BELOW: ClassVar[Mapping[str, type[Model]]] = {"quota": Quota, "freezes": Freeze}
-    LATER = (("freezes", bool, NOT_YET),)
 
 
 # What each kind is called in the catalog, in commands and in keys.

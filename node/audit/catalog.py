@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from node.audit import localtime
+from node.audit.due import due, duration_seconds
 
 Key = str  # kind/tenant/name
 
@@ -44,6 +45,32 @@ def closed(catalog: Catalog, used: Mapping[Key, int], zone: str, instant: int) -
     if any(days is not None and day in days for days in known):
         return True
     return None if None in known else False
+
+
+def frozen(catalog: Catalog, used: Mapping[Key, int], instant: int) -> bool | None:
+    """Whether a freeze of a tenant or a queue holds at an instant, by the versions that a decision names."""
+    held: bool | None = False
+    for key, version in used.items():
+        if key.startswith("calendar/"):
+            continue
+        known = catalog.entries.get((key, version))
+        if known is None:
+            held = None
+        elif any(_holds(freeze, instant) for freeze in known.get("freezes", ())):
+            return True
+    return held
+
+
+def _holds(freeze: Mapping[str, Any], instant: int) -> bool:
+    if freeze.get("from") is not None:
+        begins, ends = (int(datetime.fromisoformat(freeze[name]).timestamp()) for name in ("from", "to"))
+        return begins <= instant < ends
+    trigger = {**_CLOCKS, "cron": freeze["cron"], "timezone": freeze["timezone"]}
+    behind = instant - duration_seconds(freeze["duration"])
+    return any(True for _ in due({"trigger": trigger}, "freeze", behind, instant))
+
+
+_CLOCKS = {"gap_policy": "shift", "fold_policy": "first", "day_rule": "vixie"}
 
 
 def _days(catalog: Catalog, used: Mapping[Key, int]) -> Iterator[frozenset[date] | None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 
-from node.audit.catalog import Catalog, calendars_of, closed
+from node.audit.catalog import Catalog, calendars_of, closed, frozen
 from node.audit.due import due, duration_seconds, instant, within
 from node.audit.evidence import Decision, Evidence, Name, Story, Version
 from node.audit.exclusion import excluded
@@ -16,7 +16,7 @@ from node.audit.finishing import Chain
 from node.audit.jitter import due_ms
 from node.audit.report import OFFENDERS_MAX, Offender, Report
 
-EXCLUDED = "excluded"
+EXCLUDED, FROZEN = "excluded", "frozen"
 EXCLUDED_TOGETHER_SECONDS = 86_400  # neighbours are skipped in one record, when the last of them is due
 
 
@@ -120,6 +120,8 @@ class _Case:
         for decision in decisions:
             if decision.run_id or decision.reason == EXCLUDED:
                 self._excluded_or_not(nominal, version, decision)
+            if decision.run_id or decision.reason == FROZEN:
+                self._frozen_or_not(nominal, decision)
             if decision.version != version.number:
                 detail = f"{_in_words(decision)} by version {decision.version}, due by version {version.number}"
                 self._accuse("unexpected", _text(nominal), detail)
@@ -134,6 +136,12 @@ class _Case:
         out = self._is_out(nominal) or closed(self._catalog, used, zone, nominal)
         if out is not None and out != (decision.reason == EXCLUDED):
             detail = f"{_in_words(decision)}, which is {'not ' * (decision.reason == EXCLUDED)}excluded"
+            self._accuse("unexpected", _text(nominal), detail)
+
+    def _frozen_or_not(self, nominal: int, decision: Decision) -> None:
+        held = frozen(self._catalog, decision.used, nominal)
+        if held is not None and held != (decision.reason == FROZEN):
+            detail = f"{_in_words(decision)}, and {'no' if decision.reason == FROZEN else 'a'} freeze holds then"
             self._accuse("unexpected", _text(nominal), detail)
 
     def _too_many(self, version: Version) -> None:

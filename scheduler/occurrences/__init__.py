@@ -30,7 +30,7 @@ can never fire, what could be meant two ways, and what hides something (other sc
     rrule, dates          a recurrence rule: text, and its days by dateutil, a year at a time
     readings              the readings that it names: tables and the inner loop
     tzif, zones           the pinned time zone database, and nothing of the machine's own
-    exclusions            what is taken out again, and by which rule
+    exclusions, windows   what is taken out again, and by which rule
     triggers, words       what is due, and how to say it
 """
 
@@ -52,6 +52,7 @@ from scheduler.occurrences.triggers import (
     dropped,
     last_between,
 )
+from scheduler.occurrences.windows import Windows
 from scheduler.occurrences.words import describe
 from scheduler.occurrences.zones import Zone, tz_version, zone
 
@@ -71,6 +72,7 @@ __all__ = [
     "Trigger",
     "UnionTrigger",
     "WindowTrigger",
+    "Windows",
     "Zone",
     "ZoneError",
     "between",

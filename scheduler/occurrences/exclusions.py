@@ -18,6 +18,7 @@ from operator import or_
 from scheduler.occurrences.cron import FIELDS_WITH_SECONDS, CronExpression
 from scheduler.occurrences.readings import DAY, EPOCH_ORDINAL, Readings, calendar_of, clock_of
 from scheduler.occurrences.triggers import Trigger, between, bits, count_between
+from scheduler.occurrences.windows import Windows
 from scheduler.occurrences.zones import FIRST_INSTANT, LAST_INSTANT, Zone
 
 STEPS_MAX = 2_000  # days or occurrences looked at for one that is left: five years of a daily schedule
@@ -70,7 +71,7 @@ class Exclusion:
     """One rule, and how decisions quote it."""
 
     rule: str
-    readings: Dates | Readings = field(compare=False, repr=False)
+    readings: Dates | Readings | Windows = field(compare=False, repr=False)  # windows hold instants, and no readings
 
     @classmethod
     def of_dates(cls, dates: tuple[date, ...]) -> "Exclusion":
@@ -96,7 +97,10 @@ class Exclusions:
     def naming(self, instant: int) -> str | None:
         """Return the first rule that takes out an instant; None for one that is left."""
         reading = instant + self.zone.offset(instant)
-        return next((each.rule for each in self.rules if each.readings.holds(reading)), None)
+        for each in self.rules:
+            if each.readings.holds(instant if isinstance(each.readings, Windows) else reading):
+                return each.rule
+        return None
 
     def taken(self, trigger: Trigger, first: int, until: int) -> Taken:
         """Return the occurrences from `first` on, which is excluded, up to the first that is left, or to `until`."""
@@ -135,6 +139,8 @@ class Exclusions:
 
     def _bits_of(self, exclusion: Exclusion, after: int, until: int) -> int:
         found, first = 0, after + 1
+        if isinstance(exclusion.readings, Windows):
+            return exclusion.readings.bits(first, until + 1)
         for segment in self.zone.segments(first, until):
             opens, closes = max(segment.start, first), min(segment.end, until + 1)
             if opens < closes:

@@ -135,6 +135,40 @@ def test_by_a_version_of_a_calendar_that_is_not_kept_any_more_nothing_is_judged(
     assert report(world).clean
 
 
+ACME = "tenant/acme/_"
+
+
+def test_what_is_frozen_is_judged_by_the_versions_that_decisions_name():
+    world = World()
+    world.version(cron="0 * * * *")
+    once = {"from": "2026-03-02T13:00:00Z", "to": "2026-03-02T14:00:00Z", "timezone": "UTC", "action": "skip"}
+    again = {"cron": "30 14 * * *", "duration": "PT1H", "timezone": "UTC", "action": "skip"}
+    world.adopted("tenant", "_", 1, {"freezes": [once, again]})
+    world.skipped("13:00", SkipReason.FROZEN, used={ACME: 1})
+    world.created("14:00", used={ACME: 1})
+    world.skipped("15:00", SkipReason.FROZEN, used={ACME: 1})
+    world.decided(at("15:30"))
+    assert (report(world).clean, report(world).skipped) == (True, {"frozen": 2})
+
+    world.skipped("16:00", SkipReason.FROZEN, used={ACME: 1})
+    world.created("2026-03-03T15:00", used={ACME: 1})
+    world.skipped("2026-03-03T14:00", SkipReason.FROZEN, used={ACME: 7})
+    world.decided(at("16:30"))
+    assert found(world) == [("unexpected", "2026-03-02T16:00:00Z", "skipped frozen, and no freeze holds then")]
+
+
+def test_a_run_in_a_freeze_is_accused():
+    world = World()
+    world.version(cron="0 * * * *")
+    once = {"from": "2026-03-02T13:00:00Z", "to": "2026-03-02T14:00:00Z", "timezone": "UTC", "action": "skip"}
+    world.catalog("queue", "reports", 2, {"freezes": [once]})
+    world.created("13:00", used={"queue/_/reports": 2})
+    world.decided(at("13:30"))
+    assert found(world) == [
+        ("unexpected", "2026-03-02T13:00:00Z", "run tick.20260302T130000Z, and a freeze holds then")
+    ]
+
+
 def test_an_occurrence_that_waits_for_its_jitter_is_pending_and_missing_when_that_is_over():
     world = World()
     world.version(cron="0 * * * *", jitter="PT10M")  # acme/tick at 13:00 is due at 13:07:41

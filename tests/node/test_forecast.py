@@ -53,3 +53,24 @@ def test_a_calendar_of_the_catalog_takes_part() -> None:
     ]
     other = forecast(lambda: NOW, entry)("zoo/daily", daily, **span)
     assert [each.nominal_time.day for each in other.occurrences] == [1, 2]
+
+
+def test_freezes_of_the_tenant_and_of_the_queue_of_its_job_take_part() -> None:
+    """They are told apart from what the schedule itself excludes."""
+    night = {"from": "2026-03-01T13:00:00Z", "to": "2026-03-01T14:00:00Z", "action": "skip"}
+    day = {"from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "action": "skip", "note": "move"}
+    known = {
+        ("acme", "tenant", "_"): {"version": 1, "definition": {"freezes": [night]}},
+        ("_", "queue", "big"): {"version": 4, "definition": {"freezes": [day]}},
+        ("acme", "job", "j"): {
+            "version": 1,
+            "definition": {"target": {"type": "task", "name": "work"}, "queue": "big"},
+        },
+    }
+    daily = {"trigger": {"cron": "0 13 * * *"}, "job": "j"}
+    span: Any = {**DAY, "to": datetime(2026, 3, 4, tzinfo=UTC)}
+    outlook = forecast(lambda: NOW, lambda scope, *rest: known.get((scope.tenant, *rest)))("acme/daily", daily, **span)
+    assert [each.nominal_time.day for each in outlook.occurrences] == [3]
+    assert [(each.reason, each.said["detail"]) for each in outlook.skipped] == [
+        ("frozen", "by freeze of tenant acme (version 1)"), ("frozen", "by freeze of queue big (version 4): move")
+    ]  # fmt: skip

@@ -13,7 +13,7 @@ from node.audit import audit
 from node.audit.source import LogSource
 from runtime.logs.embedded import EmbeddedLog
 from schemas import topics
-from schemas.facts import OccurrenceSkipped, RunCreated, RunFinished
+from schemas.facts import OccurrenceSkipped, RunCreated, RunFinished, SkipReason
 from simulation.clock import ManualClock
 from simulation.line import Line
 
@@ -29,6 +29,9 @@ SCHEDULE: dict[str, Any] = {
         "job": {"target": {"type": "task", "name": "work"}},
     },
 }
+
+
+MAINTENANCE = {"from": "2026-12-24T20:00:00Z", "to": "2026-12-25T08:00:00Z", "action": "skip", "note": "move"}
 
 
 @pytest.fixture
@@ -61,3 +64,22 @@ def test_days_of_a_calendar_have_no_runs_and_the_audit_agrees(line: Line) -> Non
     assert len([fact for fact in line.facts(topics.RUN_OUTCOMES) if isinstance(fact, RunFinished)]) == 2
     report = audit(LogSource(line.log))
     assert (report.clean, report.due, report.created, report.skipped) == (True, 6, 2, {"excluded": 4})
+
+
+def test_a_freeze_has_no_runs_and_the_audit_agrees(line: Line) -> None:
+    """Put by its tenant before the schedule, and lifted while it holds."""
+    line.worker()
+    line.command("tenant.put", {"tenant": "acme", "name": "_", "definition": {"freezes": [MAINTENANCE]}})
+    line.command("schedule.put", SCHEDULE)
+    line.settle()
+    line.advance(16 * HOUR, step=HOUR)
+    line.command("tenant.put", {"tenant": "acme", "name": "_", "definition": {}})
+    line.settle()
+    line.start()  # other processes take over
+    line.advance(8 * HOUR, step=HOUR)
+    skips = [fact for fact in line.facts(topics.RUN_EVENTS) if isinstance(fact, OccurrenceSkipped)]
+    assert [(fact.nominal_time, fact.reason, fact.used["tenant/acme/_"]) for fact in skips] == [
+        (datetime(2026, 12, 25, 0, tzinfo=UTC), SkipReason.FROZEN, 1)
+    ]
+    report = audit(LogSource(line.log))
+    assert (report.clean, report.due, report.created, report.skipped) == (True, 3, 2, {"frozen": 1})
