@@ -115,15 +115,16 @@ class _Survey:
                 self.schedules += 1
                 plan = state.plans[state.phases[-1].version]
                 if plan.zone.name in self._clocks and occurrences.clocks(plan.trigger):
-                    self._hold_against(state)
                     room = min(SKIPS_MAX - state.skips, REPEATED_MAX - len(self.repeated))
-                    self.repeated += islice(self._repeats(state, plan), max(0, room))
+                    repeats = list(islice(self._repeats(state, plan), max(0, room)))
+                    self._hold_against(state, seconds(repeats[-1].nominal_time) if repeats else state.decided_until)
+                    self.repeated += repeats
 
-    def _hold_against(self, state: ScheduleState) -> None:
-        """Note it when another occurrence is next."""
+    def _hold_against(self, state: ScheduleState, after: int) -> None:
+        """Note it when another occurrence is next; those up to `after` are to be skipped."""
         before = {number: self._as_it_was(plan) for number, plan in state.plans.items()}
         was = timeline.first_after(changed(state, plans=before), state.decided_until)
-        becomes = timeline.first_after(state, state.decided_until)
+        becomes = timeline.first_after(state, after)
         if (was and was.nominal) == (becomes and becomes.nominal):
             return
         self.moved_count += 1
