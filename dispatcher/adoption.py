@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -112,11 +113,12 @@ def follow(shard: Shard, shared: object, moment: Moment) -> Sequence[LimitsAdopt
     tenants: dict[str, TenantLimits] = {}
     for _, kind, tenant, name, definition in changes:
         if kind == "tenant":
-            limits = _tenant_limits(definition, shard.queue)
-            if limits != shard.limits.tenants.get(tenant, TenantLimits()):
+            known = shard.limits.tenants.get(tenant, TenantLimits())
+            limits = _tenant_limits(definition, shard.queue, known.paused_at or moment.now)
+            if limits != known:
                 tenants[tenant] = limits
         elif name == shard.queue:
-            queue = _queue_limits(definition)
+            queue = _queue_limits(definition, shard.limits.queue.paused_at or moment.now)
     fact = LimitsAdopted(
         queue=shard.queue, shard=shard.number, offset=changes[-1][0], adopted_at=moment.now, limits=queue,
         tenants=tenants,
@@ -138,14 +140,18 @@ def _changes(rows: Rows, offset: int) -> Iterator[tuple[int, str, str, str, Mapp
         yield int(row[len(CHANGE) :], 16), kind, tenant, name, codec.load(Definition, codec.parse(stored)).definition
 
 
-def _queue_limits(definition: Mapping[str, Any]) -> QueueLimits:
-    return QueueLimits(weights=definition.get("weights", {}), rate=definition.get("rate"))
+def _queue_limits(definition: Mapping[str, Any], since: datetime) -> QueueLimits:
+    paused_at = None if definition.get("paused") is None else since
+    return QueueLimits(weights=definition.get("weights", {}), rate=definition.get("rate"), paused_at=paused_at)
 
 
-def _tenant_limits(definition: Mapping[str, Any], queue: str) -> TenantLimits:
+def _tenant_limits(definition: Mapping[str, Any], queue: str, since: datetime) -> TenantLimits:
     quotas = definition.get("quota", {}).get("queues", {})
     quota = quotas.get(queue) or quotas.get(ANY_QUEUE) or {}
-    return TenantLimits(running=quota.get("running"), queued=quota.get("queued"), rate=quota.get("rate"))
+    return TenantLimits(
+        running=quota.get("running"), queued=quota.get("queued"), rate=quota.get("rate"),
+        paused_at=None if quota.get("paused") is None else since,
+    )  # fmt: skip
 
 
 def _change(offset: int) -> bytes:

@@ -32,7 +32,7 @@ TURNS = (CRITICAL, NORMAL, CRITICAL, CRITICAL) * 3 + (CRITICAL, NORMAL, BULK, CR
 def decide(shard: Shard, moment: Moment) -> list[HandOut]:
     """The next hand-outs, as many as there are runs and free slots for, within one step."""
     opens_at = shard.limits.queue_opens_at()
-    if opens_at is not None and opens_at > moment.now:
+    if shard.limits.is_paused or (opens_at is not None and opens_at > moment.now):
         return []
     shard.waiting.open(moment.now)
     turns = _Turns(shard, moment.now)

@@ -3,12 +3,14 @@
 A run is told once in each of its waits, by the first limit that holds it when it has waited for a short settling: full
 keys and quotas come and go with every run that ends, and nobody wants to hear of each. Where somebody has to come
 first who can take it at all, that is what it is told (`deferrals`). A run that waits behind a rate, and for nothing
-else that is known, is told of the rate.
+else that is known, is told of the rate. A pause is no matter of which limit is tighter: whoever waits is told of it,
+whatever it was told before, and after it what holds it then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from dispatcher.deferrals import SETTLING, Deferrals
@@ -24,12 +26,29 @@ LIMITS = frozenset({RunDeferReason.CONCURRENCY, RunDeferReason.QUOTA, RunDeferRe
 Telling = tuple[OpenRun, RunDeferReason, datetime, datetime | None]  # run, reason, since, until
 
 
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """The runs of a leaf that do not know what holds them: of a pause, or else of any limit."""
+
+    of_pause: bool
+    entries: SortedQueue[Entry]
+
+    def note(self, run: OpenRun) -> None:
+        """A run waits, or was told something."""
+        if not _knows(run, of_pause=self.of_pause):
+            self.entries.add(entry_of(run))
+
+
+def _knows(run: OpenRun, *, of_pause: bool) -> bool:
+    return run.deferred is RunDeferReason.PAUSED if of_pause else run.deferred in LIMITS
+
+
 class Held:
     """The leaves that limits hold. What `due` answers follows from the leaves, the limits and the workforce alone."""
 
     def __init__(self, waiting: Waiting, holds: Holds, deferrals: Deferrals) -> None:
         self._waiting, self._holds, self._deferrals = waiting, holds, deferrals
-        self._untold: dict[LeafKey, SortedQueue[Entry]] = {}  # of leaves that were held at some time
+        self._untold: dict[LeafKey, Untold] = {}  # of leaves that were held at some time
         self._timers: Timers[LeafKey] = Timers(self._tell_at)
 
     def due(self) -> tuple[datetime, LeafKey] | None:
@@ -41,17 +60,19 @@ class Held:
         reason = self._reason(key)
         assert reason is not None, f"nothing holds {key}"
         until = self._budget_opens_at(key) if reason is RunDeferReason.RETRY_BUDGET else None
-        for entry in self._untold[key]:
-            if entry[0] + SETTLING > now or (until is not None and entry[0] + SETTLING >= until):
+        paused_at = self._holds.limits.paused_at(key.tenant)
+        for entry in self._untold[key].entries:
+            settled_at = _later(entry[0], paused_at) + SETTLING
+            if settled_at > now or (until is not None and settled_at >= until):
                 return
-            yield entry[2], reason, max(entry[0], entry[2].queued_at), until
+            yield entry[2], reason, _later(max(entry[0], entry[2].queued_at), paused_at), until
 
     def added(self, run: OpenRun) -> None:
         """A run waits from now on."""
         key = leaf_key(run)
         untold = self._untold.get(key)
-        if untold is not None and run.deferred not in LIMITS:
-            untold.add(entry_of(run))
+        if untold is not None:
+            untold.note(run)
         self.changed(self._waiting.leaves[key])
 
     def removed(self, run: OpenRun) -> None:
@@ -59,7 +80,7 @@ class Held:
         key = leaf_key(run)
         untold = self._untold.get(key)
         if untold is not None:
-            untold.discard(entry_of(run))
+            untold.entries.discard(entry_of(run))
             if key not in self._waiting.leaves:
                 del self._untold[key]
 
@@ -67,17 +88,18 @@ class Held:
         """A run was told why it waits."""
         untold = self._untold.get(leaf_key(run))
         if untold is not None:
-            untold.discard(entry_of(run))
-            if run.deferred not in LIMITS:
-                untold.add(entry_of(run))
+            untold.entries.discard(entry_of(run))
+            untold.note(run)
 
     def changed(self, leaf: Leaf) -> None:
         """What holds a leaf may be another thing than before."""
-        key = leaf.key
-        if self._reason(key) is None:
+        key, reason = leaf.key, self._reason(leaf.key)
+        if reason is None:
             return
-        if key not in self._untold:
-            self._untold[key] = SortedQueue([entry for entry in leaf.queue if entry[2].deferred not in LIMITS])
+        of_pause = reason is RunDeferReason.PAUSED
+        if key not in self._untold or self._untold[key].of_pause is not of_pause:
+            untold = [entry for entry in leaf.queue if not _knows(entry[2], of_pause=of_pause)]
+            self._untold[key] = Untold(of_pause, SortedQueue(untold))
         tell_at = self._tell_at(key)
         if tell_at is not None:
             self._timers.not_before(key, tell_at)
@@ -91,7 +113,9 @@ class Held:
         holds = self._holds
         if self._deferrals.is_short(key):
             return None
-        if holds.is_tenant_full(key.tenant):
+        if holds.limits.paused_at(key.tenant) is not None:
+            return RunDeferReason.PAUSED
+        if holds.limits.is_full(key.tenant):
             return RunDeferReason.QUOTA
         if key.concurrency and holds.is_key_full(key.tenant, key.concurrency):
             return RunDeferReason.CONCURRENCY
@@ -104,10 +128,14 @@ class Held:
 
     def _tell_at(self, key: LeafKey) -> datetime | None:
         reason, untold = self._reason(key), self._untold.get(key)
-        if reason is None or not untold:
+        if reason is None or untold is None or not untold.entries:
             return None
-        tell_at = untold.first()[0] + SETTLING
+        tell_at = _later(untold.entries.first()[0], self._holds.limits.paused_at(key.tenant)) + SETTLING
         if reason is RunDeferReason.RETRY_BUDGET:
             opens_at = self._budget_opens_at(key)
             return tell_at if opens_at is not None and tell_at < opens_at else None
         return tell_at
+
+
+def _later(instant: datetime, paused_at: datetime | None) -> datetime:
+    return instant if paused_at is None else max(instant, paused_at)

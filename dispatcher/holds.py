@@ -27,8 +27,11 @@ class Holds:
     def is_key_full(self, tenant: str, concurrency: str) -> bool:
         return self.limits.is_key_full((tenant, concurrency))
 
-    def is_tenant_full(self, tenant: str) -> bool:
-        return self.limits.is_full(tenant)
+    def is_paused(self) -> bool:
+        return self.limits.is_paused
+
+    def is_tenant_held(self, tenant: str) -> bool:
+        return self.limits.is_paused_for(tenant) or self.limits.is_full(tenant)
 
     def tenant_opens_at(self, tenant: str) -> datetime | None:
         return self.limits.tenant_opens_at(tenant)

@@ -60,6 +60,22 @@ class Limits:
         """A tenant's weight among the others."""
         return self.queue.weights.get(tenant, 1)
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is handed out."""
+        return self.queue.paused_at is not None
+
+    def is_paused_for(self, tenant: str) -> bool:
+        """Whether nothing of a tenant is handed out, as its own definition says."""
+        limits = self.tenants.get(tenant)
+        return limits is not None and limits.paused_at is not None
+
+    def paused_at(self, tenant: str) -> datetime | None:
+        """Since when a tenant's runs wait because somebody paused them or the queue; None: nobody did."""
+        limits = self.tenants.get(tenant)
+        said = (self.queue.paused_at, None if limits is None else limits.paused_at)
+        return min((at for at in said if at is not None), default=None)
+
     def is_full(self, tenant: str) -> bool:
         """Whether a tenant has as many runs at work as it may."""
         limits = self.tenants.get(tenant)

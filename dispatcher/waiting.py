@@ -62,8 +62,12 @@ class Rules(Protocol):
         """From when a schedule's retry budget has room; None: it has."""
         ...
 
-    def is_tenant_full(self, tenant: str) -> bool:
-        """Whether a tenant has as many runs at work as it may."""
+    def is_paused(self) -> bool:
+        """Whether nothing may be handed out."""
+        ...
+
+    def is_tenant_held(self, tenant: str) -> bool:
+        """Whether a tenant has as many runs at work as it may, or may have none."""
         ...
 
     def tenant_opens_at(self, tenant: str) -> datetime | None:
@@ -219,7 +223,7 @@ class Waiting:
         """The first instant at which a waiting run can go to a worker that is there."""
         self.settle()
         first = self._openings.first()
-        if first is None:
+        if first is None or self._rules.is_paused():
             return None
         return _later(first[0], self._rules.queue_opens_at())
 
@@ -262,7 +266,7 @@ class Waiting:
 
     def _opens_at(self, stream: Stream) -> datetime | None:
         """From when a stream can be served, but for want of a slot."""
-        if not stream.heads or self._rules.is_tenant_full(stream.tenant):
+        if not stream.heads or self._rules.is_tenant_held(stream.tenant):
             return None
         return _later(stream.heads.first()[0], self._rules.tenant_opens_at(stream.tenant))
 

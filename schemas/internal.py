@@ -261,19 +261,21 @@ class LeasesRenewed(Fact):
 
 @frozen
 class QueueLimits:
-    """What a queue's definition says of its hand-outs."""
+    """What a queue's definition says of its hand-outs. `paused_at`: there are none since then."""
 
     weights: Mapping[str, int] = field(default_factory=dict)
     rate: str | None = None
+    paused_at: datetime | None = None
 
 
 @frozen
 class TenantLimits:
-    """What a tenant's definition says of one queue; nothing given, nothing limited."""
+    """What a tenant's definition says of one queue; nothing given, nothing limited. `paused_at`: as of a queue."""
 
     running: int | None = None
     queued: int | None = None
     rate: str | None = None
+    paused_at: datetime | None = None
 
 
 @frozen

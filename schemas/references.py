@@ -98,6 +98,12 @@ Freezes = Annotated[tuple[Freeze, ...], Field(max_length=FREEZES_MAX), at_most(F
 NOT_YET = "leave it out"
 
 
+class Paused(Model):
+    """Nothing is handed out. What runs goes on, and what is due becomes a run that waits."""
+
+    note: Note = ""
+
+
 class Queue(Model):
     """A pool of workers. `weights`: the shares of tenants that differ from 1. `rate`: hand-outs of all tenants."""
 
@@ -105,18 +111,22 @@ class Queue(Model):
     shards: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     weights: Annotated[dict[Name, Weight], Field(max_length=WEIGHTS_MAX)] = Field(default_factory=dict)
     rate: Rate | None = None
+    paused: Paused | None = None
     freezes: Freezes = ()
 
-    BELOW: ClassVar[Mapping[str, type[Model]]] = {"freezes": Freeze}
+    BELOW: ClassVar[Mapping[str, type[Model]]] = {"paused": Paused, "freezes": Freeze}
     LATER = (("shards", lambda shards: shards != 1, "use 1"),)
 
 
 class QueueQuota(Model):
-    """What one tenant may have in one queue: runs at work, runs that wait, hand-outs."""
+    """What one tenant may have in one queue: runs at work, runs that wait, hand-outs; none of these while paused."""
 
     running: Annotated[int, Field(strict=True, ge=1, le=2**53)] | None = None
     queued: Whole | None = None
     rate: Rate | None = None
+    paused: Paused | None = None
+
+    BELOW: ClassVar[Mapping[str, type[Model]]] = {"paused": Paused}
 
 
 class Quota(Model):

@@ -317,6 +317,25 @@ class Client:
         """Remove a queue's definition; it goes on with the defaults."""
         return self._write("DELETE", _path("queues", name), None)
 
+    def pause_queue(self, name: str, *, note: str = "") -> Written:
+        """Hand nothing out of a queue until it is resumed; what runs goes on. Refused where somebody changes it too."""
+        return self._change_queue(name, {"paused": {"note": note}})
+
+    def resume_queue(self, name: str) -> Written:
+        """Hand out again what waits in a queue."""
+        return self._change_queue(name, {"paused": None})
+
+    def _change_queue(self, name: str, change: Mapping[str, Any]) -> Written:
+        """Its definition with some fields changed, and all others as they stand; 412 where they stand no longer."""
+        try:
+            known = self.get_queue(name)
+        except TidewheelError as error:
+            if error.status != httpx.codes.NOT_FOUND:
+                raise
+            known = {"version": 0, "definition": {}}
+        changed = {key: value for key, value in {**known["definition"], **change}.items() if value is not None}
+        return self.put_queue(name, changed, expected_version=known["version"])
+
     def put_tenant(self, name: str, definition: Mapping[str, Any], *, expected_version: int | None = None) -> Written:
         """Declare a tenant, or change its definition."""
         return self._write("PUT", _path("tenants", name), definition, expected_version)

@@ -1,4 +1,4 @@
-"""Limits of what is with workers: a part of I20. Concurrency keys as runs give them, quotas as a shard adopted them.
+"""Limits of what is with workers: a part of I20. Concurrency keys as runs give them, quotas and pauses as adopted.
 
 Counted anew from the dispatcher's facts: a run is with a worker from its hand-out to the end of that attempt.
 """
@@ -22,6 +22,7 @@ class _Shard:
 
     at_work: dict[NAME, Data] = field(default_factory=dict)
     allowed: dict[str, int | None] = field(default_factory=dict)
+    paused: dict[str, str | None] = field(default_factory=dict)  # since when; "" the queue itself
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -33,6 +34,9 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             case "limits.adopted":
                 shard = shards.setdefault((data["queue"], data.get("shard", 0)), _Shard())
                 shard.allowed |= {name: given.get("running") for name, given in data.get("tenants", {}).items()}
+                shard.paused |= {name: given.get("paused_at") for name, given in data.get("tenants", {}).items()}
+                if data.get("limits") is not None:
+                    shard.paused[""] = data["limits"].get("paused_at")
             case "run.handed_out":
                 shard = shards.setdefault((data["run"]["job"]["queue"], data.get("shard", 0)), _Shard())
                 shard.at_work[data["run"]["tenant"], data["run"]["run_id"]] = data["run"]
@@ -53,6 +57,8 @@ def _handed_out(shard: _Shard, fact: Fact) -> Iterator[Violation]:
         limits = [other["job"]["concurrency"]["limit"] for other in mine if _key(other) == key]
         if len(limits) > min(limits):
             said = f"is handed out beside {len(limits) - 1} of key {key}, of {min(limits)} that may"
+    if since := shard.paused.get("") or shard.paused.get(run["tenant"]):
+        said = f"is handed out, and its queue is paused for it since {since}"
     if said:
         yield Violation(invariant=ID, what=f"{run['tenant']}: run {run['run_id']} {said}", where=fact.place)
 

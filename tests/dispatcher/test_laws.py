@@ -24,16 +24,17 @@ from schemas.internal import (
     TenantLimits,
     WorkerReport,
 )
-from tests.dispatcher.harness import Bench, WorkerSim, cancel, inquiry, job, of, retry, run, succeeded
+from tests.dispatcher.harness import T0, Bench, WorkerSim, cancel, inquiry, job, of, retry, run, succeeded
 
 RUNS = 6
 WORKERS = ("a", "b")
 TENANTS = ("acme", "umbrella")
 OUTCOMES = ("succeeded", "succeeded", "failed", "cancelled", "interrupted")
 
-LIMITS = (None, QueueLimits(), QueueLimits(weights={"acme": 3}, rate="30/m"))
+LIMITS = (None, QueueLimits(), QueueLimits(weights={"acme": 3}, rate="30/m"), QueueLimits(rate="1/s", paused_at=T0))
 TENANT_LIMITS = (
     TenantLimits(), TenantLimits(running=1), TenantLimits(rate="6/m"), TenantLimits(running=2, queued=1, rate="1/s"),
+    TenantLimits(paused_at=T0), TenantLimits(running=1, paused_at=T0),
 )  # fmt: skip
 
 picks = st.lists(st.integers(0, 50), max_size=3)
@@ -72,6 +73,7 @@ class World:
         self.last_offset = -1
         self.catalog_offset = -1
         self.limits: dict[str, TenantLimits] = {}
+        self.queue = QueueLimits()
 
     def do(self, action) -> None:
         getattr(self, action[0])(*action[1:])
@@ -99,6 +101,7 @@ class World:
     def limit(self, queue: QueueLimits | None, tenant: str, limits: TenantLimits) -> None:
         self.catalog_offset += 1
         self.limits[tenant] = limits
+        self.queue = queue or self.queue
         fact = LimitsAdopted(
             queue=self.bench.queue, shard=0, offset=self.catalog_offset, adopted_at=self.bench.now, limits=queue,
             tenants={tenant: limits},
@@ -198,6 +201,8 @@ class World:
         mine = [item.run for item in self.live.values() if item.run.tenant == fact.run.tenant]
         running = self.limits.get(fact.run.tenant, TenantLimits()).running
         assert running is None or len(mine) <= running, "a quota is exceeded"
+        assert self.queue.paused_at is None, "the queue is paused"
+        assert self.limits.get(fact.run.tenant, TenantLimits()).paused_at is None, "the tenant is paused"
         if fact.run.job.concurrency is not None:
             limits = [item.job.concurrency for item in mine if item.job.concurrency is not None]
             assert len(limits) <= min(item.limit for item in limits), "a concurrency key is exceeded"
@@ -219,7 +224,10 @@ class World:
         assert refolded.rows == self.bench.rows.rows, "state is not the fold of its facts (I4)"
 
     def drain(self) -> None:
-        """Faults are over: good workers finish everything."""
+        """Faults are over, pauses too: good workers finish everything."""
+        for tenant in TENANTS:
+            self.limit(replace(self.queue, paused_at=None), tenant, self.limits.get(tenant, TenantLimits()))
+            self.limit(None, tenant, replace(self.limits[tenant], paused_at=None))
         self.bench.later(0)
         for turn in range(400):
             if not self.bench.state.runs:

@@ -53,6 +53,14 @@ def test_an_unknown_field_is_refused_at_the_door_wherever_it_stands_and_kept_on_
     assert warnings == ("/wieghts: unknown field 'wieghts'; did you mean 'weights'?",)
 
 
+def test_a_queue_is_paused_with_a_note_and_a_tenant_in_a_queue():
+    assert normal("queue", {"paused": {}})["paused"] == {"note": ""}
+    tenant = {"quota": {"queues": {"*": {"paused": {"note": "drained"}}}}}
+    assert normal("tenant", tenant)["quota"]["queues"] == {"*": {"paused": {"note": "drained"}}}
+    assert faults("queue", {"paused": {"since": 1}}) == [("/paused/since", "unknown_field", "known here: note")]
+    assert [fault[:2] for fault in faults("queue", {"paused": True})] == [("/paused", "type")]
+
+
 @pytest.mark.parametrize(
     ("freeze", "code"),
     [

@@ -236,12 +236,33 @@ def test_calendars_queues_and_tenants_are_listed_and_shown(tidewheel_, routes):
         "acme    uk    2        2     2026-12-25  2026-12-28  2026-03-08 07:00:00Z\n"
     )
     assert tidewheel_("queues", "list")[1] == (
-        "NAME  VERSION  SHARDS  RATE  CHANGED\nbig   2        1       10/s  2026-03-08 07:00:00Z\n"
+        "NAME  VERSION  SHARDS  RATE  STATE   CHANGED\nbig   2        1       10/s  active  2026-03-08 07:00:00Z\n"
     )
     assert tidewheel_("tenants", "list")[1] == "NAME  SCHEDULES  VERSION\nacme  3          2\n"
     assert tidewheel_("queues", "show", "big")[1] == (
         "queue    big\nversion  2\nchanged  2026-03-08 07:00:00Z\n---\nshards: 1\nrate: 10/s\n"
     )
+
+
+def test_a_queue_is_paused_and_resumed_by_its_definition_and_the_rest_of_it_stays(tidewheel_, routes, requests):
+    big = {"name": "big", "version": 2, "definition": {"shards": 1, "rate": "10/s", "freezes": []}}
+    routes["GET", "/v1/queues/big"] = Response(big)
+    routes["PUT", "/v1/queues/big"] = Response({"name": "big", "version": 3})
+    assert tidewheel_("queues", "pause", "big", "--note", "new disks") == (0, "paused big, version 3\n", "")
+    asked = requests[-1]
+    assert asked.json == {"shards": 1, "rate": "10/s", "freezes": [], "paused": {"note": "new disks"}}
+    assert asked.headers["if-match"] == "2"
+    big["definition"] = asked.json
+    routes["GET", "/v1/queues/big"] = Response(big)
+    assert tidewheel_("queues", "resume", "big") == (0, "resumed big, version 3\n", "")
+    assert requests[-1].json == {"shards": 1, "rate": "10/s", "freezes": []}
+
+
+def test_a_queue_without_a_definition_is_paused_by_its_first_one(tidewheel_, routes, requests):
+    routes["GET", "/v1/queues/new"] = Response({"title": "not found"}, 404)
+    routes["PUT", "/v1/queues/new"] = Response({"name": "new", "version": 1}, 201)
+    assert tidewheel_("queues", "pause", "new") == (0, "paused new, version 1\n", "")
+    assert (requests[-1].json, requests[-1].headers["if-match"]) == ({"paused": {"note": ""}}, "0")
 
 
 # --- files ---

@@ -13,7 +13,15 @@ from node.audit import audit
 from node.audit.source import LogSource
 from runtime.logs.embedded import EmbeddedLog
 from schemas import topics
-from schemas.facts import OccurrenceSkipped, RunCreated, RunFinished, SkipReason
+from schemas.facts import (
+    AttemptStarted,
+    OccurrenceSkipped,
+    RunCreated,
+    RunDeferReason,
+    RunDeferred,
+    RunFinished,
+    SkipReason,
+)
 from simulation.clock import ManualClock
 from simulation.line import Line
 
@@ -83,3 +91,24 @@ def test_a_freeze_has_no_runs_and_the_audit_agrees(line: Line) -> None:
     ]
     report = audit(LogSource(line.log))
     assert (report.clean, report.due, report.created, report.skipped) == (True, 3, 2, {"frozen": 1})
+
+
+def test_a_paused_queue_keeps_what_is_due_and_hands_all_of_it_out_afterwards(line: Line) -> None:
+    """Paused before the first occurrence, taken over by other processes, and resumed."""
+    line.worker()
+    line.command("queue.put", {"tenant": "_", "name": "default", "definition": {"paused": {"note": "move"}}})
+    line.command("schedule.put", SCHEDULE)
+    line.settle()
+    line.advance(12 * HOUR, step=HOUR)
+    line.start()
+    line.advance(HOUR, step=HOUR)
+    events = line.facts(topics.RUN_EVENTS)
+    assert [fact for fact in events if isinstance(fact, AttemptStarted)] == []
+    waits = {(fact.run_id[6:], fact.reason) for fact in events if isinstance(fact, RunDeferred)}
+    assert waits >= {("20261224T160000Z", RunDeferReason.PAUSED), ("20261225T000000Z", RunDeferReason.PAUSED)}
+    line.command("queue.put", {"tenant": "_", "name": "default", "definition": {}})
+    line.settle()
+    line.advance(HOUR, step=HOUR / 60)
+    outcomes = [fact for fact in line.facts(topics.RUN_OUTCOMES) if isinstance(fact, RunFinished)]
+    assert [fact.outcome.value for fact in outcomes] == ["succeeded", "succeeded"]
+    assert audit(LogSource(line.log)).clean

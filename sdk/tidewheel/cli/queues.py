@@ -24,7 +24,7 @@ def list_(*, as_json: bool, url: str | None, **wanted: Any) -> None:
     """Queues by name."""
     with options.connect(url) as client:
         page = client.list_queues(**wanted)
-    output.show_page(page, ("NAME", "VERSION", "SHARDS", "RATE", "CHANGED"), _row, as_json=as_json)
+    output.show_page(page, ("NAME", "VERSION", "SHARDS", "RATE", "STATE", "CHANGED"), _row, as_json=as_json)
 
 
 @queues.command()
@@ -36,6 +36,33 @@ def show(*, name: str, as_json: bool, url: str | None) -> None:
     with options.connect(url) as client:
         body = client.get_queue(name)
     output.show_definition("queue", name, body, as_json=as_json)
+
+
+@queues.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("--note", default="", help="Why; kept with the definition.")
+@options.url
+def pause(*, names: tuple[str, ...], note: str, url: str | None) -> None:
+    """Hand nothing out until they are resumed. What runs goes on, and what is due waits."""
+    with options.connect(url) as client:
+
+        def act(name: str) -> str:
+            return f"paused {name}, version {client.pause_queue(name, note=note).body['version']}"
+
+        naming.each_of_nobody(names, act)
+
+
+@queues.command()
+@click.argument("names", nargs=-1, required=True)
+@options.url
+def resume(*, names: tuple[str, ...], url: str | None) -> None:
+    """Hand out again what waits."""
+    with options.connect(url) as client:
+
+        def act(name: str) -> str:
+            return f"resumed {name}, version {client.resume_queue(name).body['version']}"
+
+        naming.each_of_nobody(names, act)
 
 
 @queues.command()
@@ -54,5 +81,6 @@ def delete(*, names: tuple[str, ...], url: str | None) -> None:
 
 def _row(queue: Mapping[str, Any]) -> tuple[Any, ...]:
     definition = queue.get("definition") or {}
+    state = "active" if definition.get("paused") is None else "paused"
     changed = output.when(queue.get("changed_at"))
-    return queue.get("name"), queue.get("version"), definition.get("shards"), definition.get("rate"), changed
+    return queue.get("name"), queue.get("version"), definition.get("shards"), definition.get("rate"), state, changed

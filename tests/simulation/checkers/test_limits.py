@@ -23,6 +23,23 @@ def adopted(running: int | None) -> dict[str, Any]:
     )
 
 
+def paused(since: str | None, *, queue: bool = False) -> dict[str, Any]:
+    said: dict[str, Any] = {"limits": {"paused_at": since}} if queue else {"tenants": {"acme": {"paused_at": since}}}
+    return event("limits.adopted", subject="default/0", queue="default", shard=0, **said)
+
+
+def test_a_hand_out_while_its_queue_or_its_tenant_is_paused_is_found():
+    since = "2026-03-01T12:00:04Z"
+    said = (
+        f"I20 dispatcher-changelog-0@0: acme: run s.20260301T120005Z is handed out, and its queue is paused for it "
+        f"since {since}"
+    )
+    assert found(paused(since), handed(5)) == [said]
+    assert found(paused(since), handed(5, tenant="umbrella")) == []
+    assert found(paused(since, queue=True), handed(5)) == [said]
+    assert found(paused(since, queue=True), paused(None, queue=True), handed(5)) == []
+
+
 def test_a_calm_history_keeps_its_limits():
     assert told(limits.check(calm().evidence())) == []
 
