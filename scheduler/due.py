@@ -22,6 +22,7 @@ from scheduler import (
     memory,
     overlap,
     pacing,
+    reruns,
     runs,
     skipping,
     sweeps,
@@ -118,6 +119,9 @@ def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: in
         assert run is not None, "it is open"
         told = listeners.reports(state, run_id, finished.outcome, appended_at_ms)
         return (*told, backfills.settled(state, run, finished, appended_at_ms))
+    if finished.cause is Cause.RERUN:
+        told = listeners.reports(state, run_id, finished.outcome, appended_at_ms)
+        return (*told, reruns.settled(state, finished, appended_at_ms))
     if finished.cause is Cause.MANUAL or _frees_nothing(state, appended_at_ms):
         nominal = None if finished.nominal_time is None else seconds(finished.nominal_time)
         return _settled(state, run_id, finished.outcome, appended_at_ms, nominal)

@@ -21,6 +21,7 @@ from scheduler import (
     memory,
     pacing,
     plan,
+    reruns,
     sweeps,
     timeline,
     versions,
@@ -216,10 +217,12 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     state.rows.put(keys.RUN + fact.run_id.encode(), codec.dump(fact))
     inquiry = _inquiry_for(state.inquiry, millis(fact.created_at) + sweeps.FIRST_MS)
     if fact.cause is Cause.BACKFILL:
-        return _backfilled(state, fact, inquiry)
+        return _beside(state, fact, inquiry, backfills.evolve_created)
     if fact.cause is Cause.DEPENDENCY:
         blocker = state.blocker if state.active else fact.run_id
         return changed(state, open_runs=state.open_runs + 1, inquiry=inquiry, active=state.active + 1, blocker=blocker)
+    if fact.cause is Cause.RERUN:
+        return _beside(state, fact, inquiry, reruns.evolve_created)
     if fact.nominal_time is None or fact.cause is Cause.MANUAL:
         return changed(state, open_runs=state.open_runs + 1, inquiry=inquiry)
     new = draft(state)
@@ -241,12 +244,14 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version))
 
 
-def _backfilled(state: ScheduleState, fact: RunCreated, inquiry: Sweep) -> ScheduleState:
+def _beside(
+    state: ScheduleState, fact: RunCreated, inquiry: Sweep, noted: Callable[[Any, RunCreated], None]
+) -> ScheduleState:  # fmt: skip
     """A run beside the schedule's own: it decides no occurrence and is in nobody's way."""
     new = draft(state)
     new.open_runs += 1
     new.inquiry = inquiry
-    backfills.evolve_created(new, fact)
+    noted(new, fact)
     return finished(new)
 
 
@@ -371,6 +376,8 @@ def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
         new.active -= 1
         if state.blocker == fact.run_id:
             new.blocker = ""
+    elif fact.nominal_time is not None:
+        reruns.evolve_settled(new, fact)
     if fact.counted and fact.nominal_time is not None and not fact.backfill:
         new.segments = ledger.resolve(
             state.segments, state.rows, seconds(fact.nominal_time), outcome=fact.outcome.value

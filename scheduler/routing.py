@@ -188,7 +188,7 @@ def _ended(state: ScheduleState, fact: ScheduleAccepted | ScheduleDeleted) -> Ou
 def _is_last(state: ScheduleState, fact: RunCreated) -> bool:
     """Whether a run uses up what `max_runs` allows the version that was accepted last."""
     decided_by, newest = state.plans.get(fact.version), state.plans.get(state.version)
-    without = {Cause.MANUAL, Cause.BACKFILL, Cause.DEPENDENCY}
+    without = {Cause.MANUAL, Cause.BACKFILL, Cause.DEPENDENCY, Cause.RERUN}
     if fact.cause in without or decided_by is None or decided_by.max_runs is None:
         return False
     return newest is not None and newest.max_runs is not None and state.counted_runs + 1 >= newest.max_runs

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from schemas import identity, limits, rates, refusals
+from schemas import codec, identity, limits, rates, refusals
 from schemas.codec import Envelope
-from schemas.facts import Position
+from schemas.facts import Outcome, Position, RunCreated
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
 from schemas.models import Instant, Model, Name, Text, Whole
@@ -132,6 +132,26 @@ class RunCancel(Request):
     run_id: Text
 
 
+class RunRerun(Request):
+    """Another run of what a run did that is over. `name` is its schedule, `run` the run as it was created, whole.
+
+    The owner forgets a run when it is over, so the command brings it: data of `run.created`. `definition` says by which
+    job the new run goes: the old run's (same), or the schedule's as it stands (current). Its payload is the old run's,
+    unless another one is given. `outcome` is how the run ended, where the sender knows; without it the owner's word
+    counts, who may not have read it yet.
+    """
+
+    run_id: Text
+    run: dict[str, Any]
+    definition: Literal["same", "current"] = "same"
+    payload: dict[str, Any] | None = None
+    outcome: Outcome | None = None
+
+
+class RunRedrive(RunRerun):
+    """The same, of a run that was given up: once. What it leads to may be redriven, if it is given up as well."""
+
+
 # Commands about what stands in the catalog, and which kind of thing it is.
 REFERENCES: Mapping[type[Request], str] = {
     JobPut: "job",
@@ -223,15 +243,9 @@ COMMANDS: Mapping[str, type[Request]] = {
     "tidewheel.tenant.put.v1": TenantPut,
     "tidewheel.tenant.delete.v1": TenantDelete,
     "tidewheel.run.cancel.v1": RunCancel,
+    "tidewheel.run.rerun.v1": RunRerun,
+    "tidewheel.run.redrive.v1": RunRedrive,
 }
-
-# Named by the contract; this version refuses them `not_supported`.
-LATER: frozenset[str] = frozenset(
-    f"tidewheel.{name}.v1"
-    for name in (
-        "run.rerun", "run.redrive",
-    )
-)  # fmt: skip
 
 
 @frozen
@@ -283,18 +297,36 @@ def _further_faults(request: Request, envelope: Envelope) -> Iterator[Fault]:
         message = f"{request.after_catalog!r} is no position of a record of the catalog"
         remedy = "name the Tidewheel-Position of the answer to a change of a job, such as scheduler-2-41"
         yield Fault(pointer="/data/after_catalog", code="position", message=message, remedy=remedy)
-    if isinstance(request, RunCancel) and identity.schedule_of(request.run_id) != request.name:
+    if isinstance(request, RunCancel | RunRerun) and identity.schedule_of(request.run_id) != request.name:
         message = f"is not a run of schedule {request.name}"
         yield Fault(pointer="/data/run_id", code="wrong_schedule", message=message, remedy="name the run's schedule")
     if isinstance(request, ScheduleTrigger) and request.payload is not None:
         yield from limits.json_limits(request.payload, "/data/payload")
+    if isinstance(request, RunRerun):
+        yield from _of_rerun(request)
     if isinstance(request, BackfillStart) and request.to is not None and request.from_ >= request.to:
         yield Fault(pointer="/data/to", code="range", message="is not after `from`", remedy="ranges are [from, to)")
 
 
+def _of_rerun(request: RunRerun) -> Iterator[Fault]:
+    """A command that brings no run, or another one than it names."""
+    if request.payload is not None:
+        yield from limits.json_limits(request.payload, "/data/payload")
+    try:
+        run = codec.load(RunCreated, request.run, "/data/run")
+    except Refused as error:
+        yield from error.faults
+        return
+    yield from limits.json_limits(run.job.payload, "/data/run/job/payload")
+    if (run.tenant, run.schedule, run.run_id) != (request.tenant, request.name, request.run_id):
+        message = f"is run {run.run_id} of {run.tenant}/{run.schedule}, and not {request.run_id}"
+        yield Fault(pointer="/data/run", code="wrong_run", message=message, remedy="copy the data of its run.created")
+    if request.outcome is not None and isinstance(request, RunRedrive) and request.outcome != Outcome.DEAD_LETTERED:
+        message, remedy = f"a run that ended {request.outcome} is no dead letter", "rerun it instead"
+        yield Fault(pointer="/data/outcome", code="not_dead_lettered", message=message, remedy=remedy)
+
+
 def _unknown_type(type_: str) -> Fault:
-    if type_ in LATER:
-        return Fault(pointer="/type", code="not_supported", message=f"{type_} is not supported by this version yet")
-    near = refusals.nearest(type_, (*COMMANDS, *LATER))
+    near = refusals.nearest(type_, tuple(COMMANDS))
     remedy = f"did you mean {near!r}?" if near else "known: " + ", ".join(sorted(COMMANDS))
     return Fault(pointer="/type", code="unknown_type", message=f"unknown command type {type_[:200]!r}", remedy=remedy)

@@ -44,6 +44,11 @@ def reprocessed_run_id(tenant: str, schedule: str, backfill: str, nominal: datet
     return f"{schedule}.r-{_digest16(tenant, schedule, 'reprocess', '', backfill, nominal.isoformat())}"
 
 
+def rerun_run_id(tenant: str, schedule: str, source: str, command_id: str) -> str:
+    """The run id of what a run did, done once more because a command asked; the same command names the same run."""
+    return f"{schedule}.r-{_digest16(tenant, schedule, 'rerun', source, command_id, '')}"
+
+
 def dependency_run_id(tenant: str, schedule: str, upstream: str, upstream_run_id: str, nominal: str) -> str:
     """The run id of a run that a run of another schedule led to; the same run names the same one."""
     return f"{schedule}.d-{_digest16(tenant, schedule, 'dependency', upstream, upstream_run_id, nominal)}"

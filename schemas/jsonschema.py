@@ -63,8 +63,8 @@ def of_fact(fact: type[Fact], *, internal: bool) -> Schema:
 def of_command(type_: str, model: type[Request]) -> Schema:
     """The `data` of a command."""
     schema = _of_model(model)
-    if "definition" in schema["properties"]:
-        kind = "schedule" if issubclass(model, SchedulePut) else REFERENCES[model]
+    kind = "schedule" if issubclass(model, SchedulePut) else REFERENCES.get(model)
+    if kind is not None and "definition" in schema["properties"]:
         schema["properties"]["definition"] = {"$ref": f"../definitions/{kind}.json"}
     return _document(type_, schema)
 

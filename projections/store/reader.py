@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 OPEN_STATES = (runs.QUEUED, runs.RUNNING, runs.RETRY_WAIT)
 BACKFILL_STATES = ("running", "paused", "cancelling", "completed", "cancelled")
-UNCOUNTED = (Cause.MANUAL, Cause.BACKFILL)  # runs that use up none of those that a schedule may have
+UNCOUNTED = (Cause.MANUAL, Cause.BACKFILL, Cause.RERUN)  # runs that use up none of those that a schedule may have
 STORY_MAX = 1_000  # events of one run that are shown; one with more attempts than that is told in part
 OCCURRENCES_MAX = 1_000
 VERSIONS_MAX = 200

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler import bounds, delays, keys, memory, partition
-from scheduler.commands import backfill, cancel, delete, pause, put, references, skip, trigger
+from scheduler.commands import backfill, cancel, delete, pause, put, references, rerun, skip, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import from_millis
@@ -40,6 +40,8 @@ HANDLERS: Mapping[type[Request], Handler] = {
     commands.BackfillResume: backfill.resume,
     commands.BackfillCancel: backfill.cancel,
     commands.RunCancel: cancel.decide,
+    commands.RunRerun: rerun.rerun,
+    commands.RunRedrive: rerun.redrive,
     commands.JobPut: references.put,
     commands.JobDelete: references.delete,
     commands.CalendarPut: references.put,

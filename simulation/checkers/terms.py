@@ -165,7 +165,7 @@ def _in_order(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
 def _created(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
     data = fact.data
     follows = data["cause"] == "dependency"  # it has no instant of its own, and stands in others' way
-    if not follows and (data.get("nominal_time") is None or data["cause"] in {"manual", "backfill"}):
+    if not follows and (data.get("nominal_time") is None or data["cause"] in {"manual", "backfill", "rerun"}):
         return
     nominal = None if follows else instant(data["nominal_time"])
     if nominal is not None and _was_paused(schedule, nominal):

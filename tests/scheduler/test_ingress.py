@@ -80,9 +80,6 @@ CASES = {
         DATA, BINARY | {"content-type": "avro/binary"}, "not_an_event", "/content-type", "not_an_event"
     ),
     "an unknown type": (EVENT | {"type": "orders.created"}, {}, "unknown_type", "/type", "unknown_type"),
-    "a type of a later version": (
-        EVENT | {"type": "tidewheel.run.rerun.v1"}, {}, "not_supported", "/type", "not_supported"
-    ),
     "another tenant": (
         EVENT | {"data": DATA | {"tenant": "beta"}}, {}, "foreign_tenant", "/data/tenant", "foreign_tenant"
     ),

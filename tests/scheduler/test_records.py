@@ -115,7 +115,6 @@ def test_a_tombstone_of_the_catalog_says_nothing_new():
         (b"", "not_json"),
         (orjson.dumps(EVENT | {"specversion": "0.3"}), "not_an_event"),
         (orjson.dumps(EVENT | {"type": "tidewheel.schedule.explode.v1"}), "unknown_type"),
-        (orjson.dumps(EVENT | {"type": "tidewheel.run.rerun.v1"}), "not_supported"),
         (orjson.dumps(EVENT | {"data": {"tenant": "acme"}}), "invalid"),
         (orjson.dumps(EVENT | {"data": [1]}), "invalid"),
         (orjson.dumps(EVENT | {"data": DATA | {"tenant": "_"}}), "invalid"),

@@ -3,6 +3,7 @@
 import contextlib
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from schemas import commands
 from schemas.envelope import Envelope
 from schemas.faults import Refused
+from tests.schemas.test_golden import GOLDEN
 
 
 def read(type_: str, data: Any, subject: str = "") -> commands.Request:
@@ -41,11 +43,6 @@ def test_an_unknown_type_is_refused_with_the_nearest_known_one():
     assert refusal("tidewheel.schedule.puase.v1", {}) == [("/type", "unknown_type", f"did you mean {PAUSE!r}?")]
 
 
-@pytest.mark.parametrize("type_", sorted(commands.LATER))
-def test_what_the_contract_names_and_this_version_cannot_do_is_not_supported(type_):
-    assert refusal(type_, NIGHTLY)[0][:2] == ("/type", "not_supported")
-
-
 def test_the_body_says_whose_the_thing_is():
     assert [fault[:2] for fault in refusal(PAUSE, {})] == [("/data/tenant", "missing"), ("/data/name", "missing")]
     assert [fault[:2] for fault in refusal(PAUSE, {"tenant": "_", "name": "a b"})] == [
@@ -65,6 +62,20 @@ def test_a_run_is_cancelled_by_its_own_schedule():
     cancel = "tidewheel.run.cancel.v1"
     assert read(cancel, NIGHTLY | {"run_id": "nightly.20260308T070000Z"})
     assert refusal(cancel, NIGHTLY | {"run_id": "hourly.20260308T070000Z"})[0][:2] == ("/data/run_id", "wrong_schedule")
+
+
+@pytest.mark.parametrize("kind", ["rerun", "redrive"])
+def test_a_rerun_brings_the_run_that_it_names(kind):
+    type_ = f"tidewheel.run.{kind}.v1"
+    run = orjson.loads((GOLDEN / type_ / "1.json").read_bytes())["data"]["run"]
+    brought = {"tenant": "acme", "name": "nightly-report", "run_id": run["run_id"], "run": run}
+    assert read(type_, brought)
+    assert refusal(type_, brought | {"run": run | {"run_id": "nightly-report.1"}})[0][:2] == ("/data/run", "wrong_run")
+    assert refusal(type_, brought | {"run": run | {"tenant": "other"}})[0][:2] == ("/data/run", "wrong_run")
+    assert refusal(type_, brought | {"run": run | {"version": "x"}})[0][:2] == ("/data/run/version", "type")
+    assert refusal(type_, brought | {"run_id": "other.1"})[0][:2] == ("/data/run_id", "wrong_schedule")
+    large = run | {"job": run["job"] | {"payload": {"text": "x" * 70_000}}}
+    assert refusal(type_, brought | {"run": large})[0][:2] == ("/data/run/job/payload", "too_large")
 
 
 def test_a_backfill_on_resume_is_a_yes_or_a_no():

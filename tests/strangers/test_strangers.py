@@ -191,9 +191,7 @@ def on(house: House, example: str) -> str:
 
 BROKEN: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "unknown type": (command("schedule.pvt", {"tenant": "acme", "name": "r"}), "unknown_type", "/type", "unknown_type"),
-    "a type of a later version": (
-        command("run.rerun", {"tenant": "acme", "name": "r"}), "not_supported", "/type", "not_supported"
-    ),
+    "a rerun of nothing": (command("run.rerun", {"tenant": "acme", "name": "r"}), "invalid", "/data/run_id", "missing"),
     "a cron that cannot be": (put("r", {"cron": "61 * * * *"}), "invalid", "/data/definition/trigger/cron", "cron"),
     "a subject about something else": (
         put("r") | {"subject": "acme/other"}, "wrong_subject", "/subject", "wrong_subject"
