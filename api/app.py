@@ -20,6 +20,7 @@ from api.preview import PreviewRoutes
 from api.rawlog import LogRoutes
 from api.reading import Reads
 from api.references import CalendarRoutes, JobRoutes, QueueRoutes, TenantRoutes
+from api.reruns import RerunRoutes
 from api.runs import RunRoutes
 from api.schedules import ScheduleRoutes
 from api.services import ApiServices
@@ -61,7 +62,7 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
     app.include_router(WorkerRoutes(services).router())  # first: routes are tried in order, and workers ask most
     references = (JobRoutes, CalendarRoutes, QueueRoutes, TenantRoutes)
     for routes in (
-        ScheduleRoutes, BackfillRoutes, RunRoutes, *references, PreviewRoutes, LoadRoutes, CommandRoutes,
+        ScheduleRoutes, BackfillRoutes, RunRoutes, RerunRoutes, *references, PreviewRoutes, LoadRoutes, CommandRoutes,
         LogRoutes, HealthRoutes,
     ):  # fmt: skip
         app.include_router(routes(services, reads).router())

@@ -1,4 +1,4 @@
-"""Runs: list, one with its attempts and events, cancel; those that were given up."""
+"""Runs: list, one with its attempts, its events and the runs of it, cancel."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ class RunRoutes:
         add = router.add_api_route
         add("/v1/runs", self.list_all, methods=["GET"], summary="Runs of all tenants, newest first")
         add("/v1/tenants/{tenant}/runs", self.list_of_tenant, methods=["GET"], summary="Runs of a tenant, newest first")
-        add("/v1/tenants/{tenant}/dead-letters", self.dead, methods=["GET"], summary="Runs that were given up")
         noted = accepts(note=NOTE, by=BY)
         add(f"{one}:cancel", self.cancel, methods=["POST"], summary="Ask a run to end", openapi_extra=noted)
         add(one, self.get, methods=["GET"], summary="One run with its attempts and events")
@@ -69,11 +68,6 @@ class RunRoutes:
 
     async def list_of_tenant(self, request: Request, tenant: str, wanted: Annotated[RunQuery, Query()]) -> Response:
         return await self._list(request, Scope(tenant=requests.name(tenant, "tenant")), wanted)
-
-    async def dead(self, request: Request, tenant: str, wanted: Annotated[PageQuery, Query()]) -> Response:
-        scope = Scope(tenant=requests.name(tenant, "tenant"))
-        query = RunQuery(state=[Outcome.DEAD_LETTERED.value], cursor=wanted.cursor, limit=wanted.limit)
-        return await self._list(request, scope, query, called="dead_letters")
 
     async def get(self, request: Request, tenant: str, run_id: str) -> Response:
         scope = Scope(tenant=requests.name(tenant, "tenant"))
@@ -93,14 +87,14 @@ class RunRoutes:
         }  # fmt: skip
         return await writes.send(self._services.commander, request, "tidewheel.run.cancel.v1", data)
 
-    async def _list(self, request: Request, scope: Scope, wanted: RunQuery, called: str = "runs") -> Response:
+    async def _list(self, request: Request, scope: Scope, wanted: RunQuery) -> Response:
         reader = self._services.reader
         answered = await self._reads.ask(
             request, reader.runs, scope, run_filter(wanted), cursor=wanted.cursor, limit=wanted.limit
         )
         page = answered.value
         more = {"cursor": page.cursor} if page.cursor else {}
-        return answered.json({called: [views.run(row) for row in page.rows], **more})
+        return answered.json({"runs": [views.run(row) for row in page.rows], **more})
 
 
 def in_full(services: ApiServices, scope: Scope, run_id: str) -> views.Json | None:
@@ -109,7 +103,8 @@ def in_full(services: ApiServices, scope: Scope, run_id: str) -> views.Json | No
     if row is None:
         return None
     attempts = services.reader.attempts(scope, run_id)
-    return views.run_in_full(row, attempts, services.reader.story(scope, row["schedule"], run_id))
+    story = services.reader.story(scope, row["schedule"], run_id)
+    return views.run_in_full(row, attempts, story, services.reader.again(scope, {run_id}))
 
 
 def run_filter(wanted: RunQuery) -> RunFilter:

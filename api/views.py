@@ -62,6 +62,7 @@ def version(row: Row) -> Json:
     return _known(**{name: row[name] for name in names})
 
 
+_AGAIN = ("run_id", "rule", "cause", "state", "created_at", "finished_at")
 _RUN = (
     "tenant", "schedule", "run_id", "state", "version", "cause", "of", "queue", "nominal_time", "created_at",
     "due_at", "deadline_at", "started_at", "finished_at", "outcome", "worker", "cancel_requested_at", "error",
@@ -90,10 +91,17 @@ def _still_waits(row: Row) -> bool:
     return row["waiting"] is not None and (row["ended_at"] is None or row["waiting_at"] >= row["ended_at"])
 
 
-def run_in_full(row: Row, attempts: Iterable[Row], story: Iterable[Row]) -> Json:
-    """A run with its attempts, its events, and the job it was created from."""
+def dead_letter(row: Row, redriven: Mapping[str, str]) -> Json:
+    """A run that was given up, and what it was redriven as."""
+    return run(row) | _known(redriven_as=redriven.get(row["run_id"]))
+
+
+def run_in_full(row: Row, attempts: Iterable[Row], story: Iterable[Row], again: Iterable[Row]) -> Json:
+    """A run with its attempts, its events, the job it was created from, and the runs of it that came later."""
     events = [event(each) for each in story]
     view = run(row) | {"attempts": [attempt(each) for each in attempts], "events": events}
+    if later := [_known(**{name: each[name] for name in _AGAIN}) for each in again]:
+        view["reruns"] = later
     for each in events:
         data = each["data"]
         if each["type"].endswith(".run.created.v1"):

@@ -24,10 +24,11 @@ POSITION = "Tidewheel-Position"
 
 
 async def send(
-    commander: Commander, request: Request, type_: str, data: Mapping[str, Any], *, body_at: str = "/data"
-) -> Response:
+    commander: Commander, request: Request, type_: str, data: Mapping[str, Any], *, body_at: str = "/data",
+    command_id: str | None = None,
+) -> Response:  # fmt: skip
     """Send a command and answer as its owner does. `body_at` is where the request's body stands in its data."""
-    command_id = requests.command_id(request)
+    command_id = command_id or requests.command_id(request)
     try:
         answer = await commander.ask(type_, data, command_id, _patience(request))
     except Refused as error:

@@ -13,6 +13,7 @@ from projections import commands, runs, schedules
 from projections.store import paging, tables
 from projections.store.database import positions_of
 from projections.store.paging import Order, Page
+from schemas import identity
 from schemas.facts import Cause
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ BACKFILL_STATES = ("running", "paused", "cancelling", "completed", "cancelled")
 UNCOUNTED = (Cause.MANUAL, Cause.BACKFILL, Cause.RERUN)  # runs that use up none of those that a schedule may have
 STORY_MAX = 1_000  # events of one run that are shown; one with more attempts than that is told in part
 OCCURRENCES_MAX = 1_000
+AGAIN_MAX = 1_000  # runs of the runs of one page: far more than anyone asks for by hand
 VERSIONS_MAX = 200
 
 
@@ -225,6 +227,17 @@ class Reader:
     def run(self, scope: Scope, run_id: str) -> Row | None:
         """One run."""
         return self._one(_within(scope, select(tables.RUNS)).where(tables.RUNS.c.run_id == run_id))
+
+    def again(self, scope: Scope, run_ids: Collection[str]) -> Sequence[Row]:
+        """The runs `of` these, the oldest first: reruns, redrives, and occurrences that a backfill ran again."""
+        table = tables.RUNS
+        owners = sorted({identity.schedule_of(run_id) for run_id in run_ids})
+        if not owners:
+            return ()
+        # Their ids begin alike: so they are found among the keys, without an index of their own.
+        named = (and_(table.c.run_id >= f"{owner}.r-", table.c.run_id < f"{owner}.r.") for owner in owners)
+        query = _within(scope, select(table)).where(or_(*named), table.c.of.in_(sorted(run_ids)))
+        return self._all(query.order_by(table.c.created_at).limit(AGAIN_MAX))
 
     def attempts(self, scope: Scope, run_id: str) -> Sequence[Row]:
         """Its hand-outs in order."""

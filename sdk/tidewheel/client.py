@@ -366,6 +366,41 @@ class Client:
         """Ask a run to end; the answer says what was true: not handed out yet, asked to stop, already finished."""
         return self._write("POST", f"{self._path('runs', run_id, tenant)}:cancel", {"note": note} if note else {})
 
+    def rerun(
+        self, run_id: str, *, tenant: str | None = None, definition: str | None = None,
+        payload: Mapping[str, Any] | None = None, note: str = "", idempotency_key: str | None = None,
+    ) -> Written:  # fmt: skip
+        """Another run of one that is over, by its own definition (`same`) or the `current` one; the answer names it."""
+        body = _given(definition=definition, payload=payload, note=note or None)
+        return self._write("POST", f"{self._path('runs', run_id, tenant)}:rerun", body, None, idempotency_key)
+
+    def list_dead_letters(self, *, tenant: str | None = None, **wanted: Any) -> Page:
+        """Runs that were given up, newest first; `schedule`, `label`, `from_`, `to`, `cursor`, `limit` narrow them."""
+        query = {key.rstrip("_"): value for key, value in wanted.items()}
+        body = self._read(f"/v1/tenants/{quote(tenant or self.tenant, safe='')}/dead-letters", query)
+        return Page(items=tuple(body.get("dead_letters") or ()), cursor=body.get("cursor"), body=body)
+
+    def redrive(
+        self, run_id: str, *, tenant: str | None = None, definition: str | None = None,
+        payload: Mapping[str, Any] | None = None, note: str = "", idempotency_key: str | None = None,
+    ) -> Written:  # fmt: skip
+        """Another run of one that was given up, once: a second redrive is refused and names the first one's run."""
+        body = _given(definition=definition, payload=payload, note=note or None)
+        return self._write("POST", f"{self._path('dead-letters', run_id, tenant)}:redrive", body, None, idempotency_key)
+
+    def redrive_all(
+        self, selector: Mapping[str, Any], *, tenant: str | None = None, definition: str | None = None,
+        note: str = "", limit: int | None = None, cursor: str | None = None, idempotency_key: str | None = None,
+    ) -> Written:  # fmt: skip
+        """Redrive dead letters that a selector names (`schedule`, `labels`, `from`, `to`; {} is all), 50 at most.
+
+        The answer says what was `redriven` and what `refused`; with its `cursor` the next call goes on.
+        """
+        chosen = {key: instant(value) if isinstance(value, datetime) else value for key, value in selector.items()}
+        body = _given(selector=chosen, definition=definition, note=note or None, limit=limit, cursor=cursor)
+        path = f"/v1/tenants/{quote(tenant or self.tenant, safe='')}/dead-letters:redrive"
+        return self._write("POST", path, body, None, idempotency_key)
+
     # --- asking ---
 
     def _path(self, kind: str, name: str, tenant: str | None) -> str:
@@ -428,6 +463,11 @@ class Client:
             raise TidewheelError(f"{request.url} answered a {type(answer).__name__}: is it a Tidewheel server?")
         self.position = response.headers.get("Tidewheel-Position", self.position)
         return Written(status=response.status_code, body=answer)
+
+
+def _given(**fields: Any) -> Json:
+    """What was given of a body."""
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _path(kind: str, name: str) -> str:

@@ -43,7 +43,7 @@ def requests():
 
 @pytest.fixture
 def routes():
-    """(method, path) → answer; anything else is not found."""
+    """(method, path) → answer, or answers one after another; anything else is not found."""
     return {}
 
 
@@ -53,9 +53,9 @@ def tidewheel_(requests, routes, monkeypatch, tmp_path):
 
     def handle(request):
         requests.append(request)
-        return routes.get(
-            (request.method, request.path), Response({"title": "Not Found", "detail": "no such thing"}, 404)
-        )
+        missing = Response({"title": "Not Found", "detail": "no such thing"}, 404)
+        answer = routes.get((request.method, request.path), missing)
+        return answer.pop(0) if isinstance(answer, list) else answer
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("TIDEWHEEL_TENANT", raising=False)
@@ -553,7 +553,6 @@ def test_brokers_that_cannot_be_had_are_wrong_usage(tidewheel_, tmp_path, monkey
     "words",
     [
         "admin acls --json",
-        "runs rerun x",
         "runs logs x",
     ],
 )
@@ -694,3 +693,59 @@ def test_a_schedule_is_resumed_with_what_its_pause_has_skipped(tidewheel_, route
     _, out, _ = tidewheel_("schedules", "resume", "acme/nightly", "--backfill")
     assert requests[-1].json == {"backfill": True}
     assert "resumed acme/nightly (version 3), backfill b-1 of 7 started" in out
+
+
+# --- once more ---
+
+LETTERS = "/v1/tenants/acme/dead-letters"
+
+
+def test_a_run_is_run_again_and_the_new_one_is_named(tidewheel_, routes, requests):
+    routes["POST", "/v1/tenants/acme/runs/a.1:rerun"] = Response({"run_id": "a.r-1"}, 201)
+    code, out, _ = tidewheel_("runs", "rerun", "acme/a.1", "--definition", "current", "--note", "fixed")
+    assert (code, out) == (0, "acme/a.1 runs again as a.r-1\n")
+    assert requests[-1].json == {"definition": "current", "note": "fixed"}
+
+
+def test_dead_letters_are_listed_with_why_and_what_they_were_redriven_as(tidewheel_, routes):
+    letter = {
+        "tenant": "acme", "run_id": "a.1", "finished_at": "2026-03-01T00:00:09Z", "attempt_count": 3,
+        "reason": "quarantined", "error": {"type": "ValueError", "message": "no rows"}, "redriven_as": "a.r-1",
+    }  # fmt: skip
+    routes["GET", f"{LETTERS}?schedule=a"] = Response({"dead_letters": [letter]})
+    _, out, _ = tidewheel_("dead-letters", "list", "--tenant", "acme", "--schedule", "a")
+    assert out.splitlines()[1].split() == [
+        "acme", "a.1", "2026-03-01", "00:00:09Z", "3", "quarantined", "ValueError:", "no", "rows", "a.r-1",
+    ]  # fmt: skip
+
+
+def test_named_dead_letters_are_redriven_each_for_itself(tidewheel_, routes):
+    routes["POST", f"{LETTERS}/a.1:redrive"] = Response({"run_id": "a.r-1"}, 201)
+    refusal = {"code": "already_redriven", "title": "Conflict", "detail": "it was redriven as a.r-2"}
+    routes["POST", f"{LETTERS}/a.2:redrive"] = Response(refusal, 409)
+    code, out, _ = tidewheel_("dead-letters", "redrive", "--tenant", "acme", "a.1", "a.2")
+    assert code == 1
+    assert "acme/a.1 redriven as a.r-1" in out
+    assert "it was redriven as a.r-2" in out
+
+
+def test_all_of_a_choice_are_redriven_request_by_request(tidewheel_, routes, requests):
+    routes["POST", f"{LETTERS}:redrive"] = [
+        Response({"redriven": [{"of": "a.1", "run_id": "a.r-1"}], "refused": [], "cursor": "next"}),
+        Response({"redriven": [], "refused": [{"of": "a.2", "detail": "its job is not registered"}]}),
+    ]
+    code, out, _ = tidewheel_(
+        "dead-letters", "redrive", "--tenant", "acme", "--all", "--schedule", "a", "--label", "team=ops",
+        "--from", "2026-03-01",
+    )  # fmt: skip
+    assert code == 1
+    assert out.splitlines() == [
+        "acme/a.1 redriven as a.r-1", "refused acme/a.2: its job is not registered", "1 redriven, 1 not",
+    ]  # fmt: skip
+    chosen = {"schedule": "a", "labels": {"team": "ops"}, "from": "2026-03-01T00:00:00Z"}
+    assert [each.json for each in requests] == [{"selector": chosen}, {"selector": chosen, "cursor": "next"}]
+
+
+@pytest.mark.parametrize("words", ["", "a.1 --all", "a.1 --schedule a", "--schedule a", "--all --label team"])
+def test_a_redrive_names_runs_or_says_all(tidewheel_, words):
+    assert tidewheel_("dead-letters", "redrive", *words.split())[0] == 2

@@ -77,6 +77,10 @@ def client(requests, answers):
         (lambda c: c.list_runs(schedule="nightly"), "GET", "/v1/tenants/acme/runs?schedule=nightly"),
         (lambda c: c.get_run("nightly.m-1"), "GET", "/v1/tenants/acme/runs/nightly.m-1"),
         (lambda c: c.cancel_run("nightly.m-1"), "POST", "/v1/tenants/acme/runs/nightly.m-1:cancel"),
+        (lambda c: c.rerun("nightly.m-1"), "POST", "/v1/tenants/acme/runs/nightly.m-1:rerun"),
+        (lambda c: c.list_dead_letters(), "GET", "/v1/tenants/acme/dead-letters"),
+        (lambda c: c.redrive("nightly.m-1"), "POST", "/v1/tenants/acme/dead-letters/nightly.m-1:redrive"),
+        (lambda c: c.redrive_all({}), "POST", "/v1/tenants/acme/dead-letters:redrive"),
     ],
 )
 def test_each_method_is_one_request(client, requests, call, method, path):

@@ -24,6 +24,7 @@ OWN = {
     "apply": "tidewheel.cli.apply:apply",
     "backfills": "tidewheel.cli.backfills:backfills",
     "calendars": "tidewheel.cli.calendars:calendars",
+    "dead-letters": "tidewheel.cli.dead_letters:dead_letters",
     "forecast": "tidewheel.cli.forecast:forecast",
     "import": "tidewheel.cli.importing:import_",
     "jobs": "tidewheel.cli.jobs:jobs",
@@ -34,7 +35,7 @@ OWN = {
     "tenants": "tidewheel.cli.tenants:tenants",
     "worker": "tidewheel.cli.worker:worker",
 }
-LATER = frozenset({"admin", "dead-letters", "serve", "workers"})
+LATER = frozenset({"admin", "serve", "workers"})
 
 
 class Commands(click.Group):

@@ -31,6 +31,14 @@ def between(function: F) -> F:
     return lower(upper(function))
 
 
+def again(function: F) -> F:
+    """How a run is run again."""
+    words = "Whose job it has: the old run's (if not given), or the schedule's as it stands."
+    definition = click.option("--definition", type=click.Choice(["same", "current"]), help=words)
+    note = click.option("--note", default="", help="Why; it stands in the command.")
+    return definition(note(function))
+
+
 @contextmanager
 def connect(url: str | None, tenant: str | None = None) -> Iterator[Client]:
     """A client that reads what earlier commands have written."""

@@ -19,7 +19,7 @@ def runs() -> None:
     """What ran, runs and waits."""
 
 
-later.add(runs, "rerun", "logs")
+later.add(runs, "logs")
 
 
 @runs.command("list")
@@ -77,6 +77,21 @@ def cancel(*, run_ids: tuple[str, ...], note: str, tenant: str | None, url: str 
         naming.each(client, run_ids, act)
 
 
+@runs.command()
+@click.argument("run_ids", nargs=-1, required=True)
+@options.again
+@options.tenant
+@options.url
+def rerun(*, run_ids: tuple[str, ...], tenant: str | None, url: str | None, **how: Any) -> None:
+    """Another run of runs that are over; the old ones stay as they ended."""
+    with options.connect(url, tenant) as client:
+
+        def act(tenant: str, run_id: str) -> str:
+            return f"{tenant}/{run_id} runs again as {client.rerun(run_id, tenant=tenant, **how).body.get('run_id')}"
+
+        naming.each(client, run_ids, act)
+
+
 def _row(run: Mapping[str, Any]) -> tuple[Any, ...]:
     return (
         run.get("tenant"),
@@ -98,6 +113,7 @@ def _facts(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("cause", run.get("cause")),
         ("version", run.get("version")),
         ("of", run.get("of")),
+        ("run again as", ", ".join(f"{each['run_id']} ({each['state']})" for each in run.get("reruns") or ()) or None),
         ("queue", run.get("queue")),
         ("nominal", output.when(run.get("nominal_time"))),
         ("created", output.when(run.get("created_at"))),
