@@ -12,10 +12,11 @@ from __future__ import annotations
 from scheduler import occurrences, pacing, runs, skipping, timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, millis
+from scheduler.links import awaiting
 from scheduler.plan import Plan
 from scheduler.state import Recovery, ScheduleState
 from scheduler.timeline import Due
-from schemas.facts import Fact, SkipReason
+from schemas.facts import Cause, Fact, SkipReason
 
 
 def decide(state: ScheduleState, context: Context, recovery: Recovery, due: Due, plan: Plan) -> tuple[Fact, ...]:
@@ -45,6 +46,8 @@ def _keep(state: ScheduleState, context: Context, recovery: Recovery, due: Due, 
     recipe = runs.recipe_of(plan, state.tenant, context.shared)
     if recipe is None:
         return (skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB),)
+    if plan.intervals:
+        return awaiting.begin(state, context, due, Cause.CATCH_UP, millis(recovery.to))
     return pacing.keep(state, context, recovery, due, plan, recipe)
 
 

@@ -32,7 +32,7 @@ from scheduler import (
 )
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, seconds
-from scheduler.links import edges, listeners, triggers
+from scheduler.links import awaiting, edges, listeners, triggers
 from scheduler.links.state import NO_LINKS
 from scheduler.plan import Plan
 from scheduler.state import ScheduleState
@@ -63,6 +63,8 @@ def decide(state: ScheduleState, context: Context) -> Facts:
         return facts
     if state.links.ask_ms is not None and state.links.ask_ms <= horizon_ms:
         return edges.inquire(state, context)
+    if state.links.awaits.ask_ms is not None and state.links.awaits.ask_ms <= horizon_ms:
+        return awaiting.ask_again(state, context)
     return _forget(state, context)
 
 
@@ -140,6 +142,8 @@ def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: in
 
 def _frees_nothing(state: ScheduleState, instant_ms: int) -> bool:
     """Whether no occurrence up to an instant can have been in the way of a run that ended then, nor it changes more."""
+    if state.links.intervals or state.links.awaits.count:
+        return False
     for plan in state.plans.values():
         if plan.heeds_outcomes:
             return False
@@ -286,7 +290,7 @@ def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fa
 def _promised(state: ScheduleState, due: Due, plan: Plan) -> bool:
     """Whether all runs that `max_runs` allows are there or waited for."""
     limited = plan.max_runs is not None and not due.phase.paused
-    waiting_count = state.waiting_count + state.backlog_count
+    waiting_count = state.waiting_count + state.backlog_count + state.links.awaits.count
     return limited and state.counted_runs + waiting_count >= (plan.max_runs or 0)
 
 
@@ -298,9 +302,11 @@ def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts
     if recipe is None:
         detail = f"there is no job {plan.job_name}"
         return (skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB, detail=detail),)
+    due_ms = timeline.upcoming(state).at_ms
+    if plan.intervals:
+        return awaiting.begin(state, context, due, Cause.SCHEDULE, due_ms)
     if overlap.blocks(state, plan):
         return overlap.blocked(state, context, due, plan, Cause.SCHEDULE)
-    due_ms = timeline.upcoming(state).at_ms
     return (runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE, due_ms),)
 
 

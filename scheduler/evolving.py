@@ -28,7 +28,7 @@ from scheduler import (
 )
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
-from scheduler.links import edges, listeners, triggers
+from scheduler.links import awaiting, edges, judging, listeners, triggers
 from scheduler.links.state import Links
 from scheduler.plan import Version
 from scheduler.state import (
@@ -51,6 +51,7 @@ from schemas.facts import (
     BackfillProgressed,
     BackfillStarted,
     Cause,
+    DeferReason,
     Fact,
     OccurrenceDeferred,
     OccurrenceSkipped,
@@ -73,6 +74,10 @@ from schemas.linking import (
     TriggerNoted,
     TriggerTaken,
     UpstreamFinished,
+    WindowAsked,
+    WindowHeard,
+    WindowJudged,
+    WindowNoted,
 )
 from schemas.scheduling import (
     BackfillStepped,
@@ -116,6 +121,7 @@ def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     first = {} if state.phases else {"decided_until": max(state.decided_until, phase.from_)}
     first["counted_runs"] = state.counted_runs if _goes_on_counting(state, plans[fact.version]) else 0
     state = changed(state, plans=plans, version=fact.version, **first)
+    state = updated(state, links=judging.moved(state, judging.NOWHERE, judging.NOWHERE, millis(fact.accepted_at)))
     return _with_phase(state, phase)
 
 
@@ -184,7 +190,7 @@ def _decided(new: Any, until: int, passed_ms: int | None = None) -> ScheduleStat
     phases = new.phases
     until = max(until, new.decided_until)
     while len(phases) > 1 and phases[1].from_ <= until:
-        if timeline.ends_waiting(phases[0], new.waiting, new.backlog):
+        if timeline.ends_waiting(phases[0], new.waiting, new.backlog, new.links.awaits):
             break
         if phases[1].from_ms > (passed_ms or until * SECOND_MS) and failing.may_change(new):
             break
@@ -237,6 +243,8 @@ def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     nominal = seconds(fact.nominal_time)
     if decided_by is not None and decided_by.after_finish is not None:
         finishing.link(new, nominal, None)
+    if awaiting.holds(state, nominal):
+        return _awaited_all(new, nominal, decision=CREATED)
     if state.waiting is not None and state.waiting.nominal == nominal:
         return _next_waiting(new, nominal, decision=CREATED)
     if state.backlog is not None and state.backlog.nominal == nominal:
@@ -267,6 +275,9 @@ def _skipped(state: ScheduleState, fact: OccurrenceSkipped) -> ScheduleState:
     decided_by = state.plans.get(fact.version)
     if decided_by is not None and decided_by.after_finish is not None:
         finishing.link(new, last, last)
+    new.links = judging.moved(state, first, last)
+    if awaiting.holds(state, first):
+        return _awaited_all(new, first, decision=SKIPPED, reason=fact.reason.value)
     if state.waiting is not None and state.waiting.nominal == first:
         return _next_waiting(new, first, decision=SKIPPED, reason=fact.reason.value)
     if state.backlog is not None and state.backlog.nominal == first:
@@ -290,12 +301,34 @@ def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
         finishing.link(new, nominal, None)
     if fact.release_at is not None:
         return _into_backlog(new, fact, nominal)
+    if fact.reason is DeferReason.WAITING:
+        return _begun_to_await(new, fact, nominal)
     new.waiting_count += 1
     if state.waiting is None:
         new.waiting = waiting
     else:
         state.rows.put(keys.number(keys.WAITING, nominal), codec.dump(waiting))
+    if awaiting.holds(state, nominal):
+        return _awaited_all(new, nominal)
     return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS))
+
+
+def _begun_to_await(new: Any, fact: OccurrenceDeferred, nominal: int) -> ScheduleState:
+    """The draft, finished, with an occurrence that waits for other schedules; of one that does, more is known now."""
+    if awaiting.holds(new, nominal):
+        return finished(new)
+    new.links = awaiting.deferred(new, fact)
+    return _entered(
+        new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS)
+    )  # fmt: skip
+
+
+def _awaited_all(new: Any, nominal: int, **fate: str) -> ScheduleState:
+    """The draft, finished, when an occurrence waits for other schedules no longer."""
+    new.links = awaiting.left(new, nominal)
+    if fate:
+        new.segments = ledger.resolve(new.segments, new.rows, nominal, **fate)
+    return _decided(new, new.decided_until)
 
 
 def _into_backlog(new: Any, fact: OccurrenceDeferred, nominal: int) -> ScheduleState:
@@ -382,6 +415,9 @@ def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
         new.segments = ledger.resolve(
             state.segments, state.rows, seconds(fact.nominal_time), outcome=fact.outcome.value
         )
+    if fact.nominal_time is not None and state.links.intervals:
+        nominal = seconds(fact.nominal_time)
+        new.links = judging.moved(state, nominal, nominal, millis(fact.appended_at))
     if fact.next_from is not None and fact.nominal_time is not None:
         finishing.link(new, seconds(fact.nominal_time), seconds(fact.next_from))
     # Else what is due did not change, so what was computed about it is kept.
@@ -456,6 +492,23 @@ def _linked(links_after: Callable[[ScheduleState, Any], Links]) -> Callable[[Sch
     return evolved
 
 
+def _unlisted(state: ScheduleState, fact: EdgeUnlisted) -> Links:
+    return judging.unlisted(updated(state, links=listeners.unlisted(state, fact)), fact)
+
+
+def _withdrawn(state: ScheduleState, fact: EdgeWithdrawn) -> Links:
+    return edges.withdrawn(updated(state, links=awaiting.withdrawn(state, fact)), fact)
+
+
+def _backfill_over(state: ScheduleState, fact: BackfillFinished) -> ScheduleState:
+    """What it did not come to stands as it stood before: whoever was told to wait for it is told so."""
+    backfill = backfills.find(state, fact.backfill)
+    state = backfills.evolve_finished(state, fact)
+    if backfill is None:
+        return state
+    return updated(state, links=judging.moved(state, backfill.from_, backfill.to - 1, millis(fact.finished_at)))
+
+
 def _trigger_taken(state: ScheduleState, fact: TriggerTaken) -> ScheduleState:
     new = draft(state)
     new.links = triggers.taken(state, fact)
@@ -476,7 +529,7 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     BackfillStarted: backfills.evolve_started,
     BackfillStepped: backfills.evolve_stepped,
     BackfillProgressed: backfills.evolve_progressed,
-    BackfillFinished: backfills.evolve_finished,
+    BackfillFinished: _backfill_over,
     OutcomeHeld: _held,
     RunSettled: _settled,
     RunsSwept: _swept,
@@ -488,13 +541,17 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     CommandTaken: _taken,
     HistoryForgotten: _forgotten,
     EdgeAnnounced: _linked(edges.announced),
-    EdgeWithdrawn: _linked(edges.withdrawn),
+    EdgeWithdrawn: _linked(_withdrawn),
     EdgeInquired: _linked(edges.inquired),
     EdgeLinked: _linked(edges.linked),
     EdgeListed: _linked(listeners.listed),
-    EdgeUnlisted: _linked(listeners.unlisted),
+    EdgeUnlisted: _linked(_unlisted),
     UpstreamFinished: _linked(listeners.reported),
     TriggerNoted: _linked(triggers.noted),
     TriggerDeferred: _linked(triggers.deferred),
     TriggerTaken: _trigger_taken,
+    WindowAsked: _linked(awaiting.asked),
+    WindowHeard: _linked(awaiting.answered),
+    WindowNoted: _linked(judging.entered),
+    WindowJudged: _linked(judging.judged),
 }

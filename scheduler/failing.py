@@ -93,6 +93,6 @@ def turn_ms(state: ScheduleState) -> int | None:
     phases = state.phases
     if len(phases) < 2 or not heeds_outcomes(state):  # noqa: PLR2004 -- one is in force, another one is to come
         return None
-    if timeline.ends_waiting(phases[0], state.waiting, state.backlog):
+    if timeline.ends_waiting(phases[0], state.waiting, state.backlog, state.links.awaits):
         return None
     return phases[1].from_ms

@@ -6,6 +6,7 @@ from __future__ import annotations
 MAIN = b"s"  # the state itself
 DELAYED = b"a/"  # + number                    a command that waits
 BACKFILLED = b"b/"  # + backfill/run id          an open run of a backfill
+AWAITED = b"m/"  # + nominal                   an occurrence that waits for what others were due
 COMMAND = b"c/"  # + digest                    a command that was answered
 COMMAND_AT = b"d/"  # + instant, digest        the same, by age
 ENDED = b"e/"  # + version                     when a version ended whose record still stands on `versions`
@@ -18,6 +19,9 @@ PACED = b"o/"  # + nominal                     an occurrence of the backlog behi
 LEDGER = b"l/"  # + first nominal              older segments of the ledger
 LISTENER = b"y/"  # + downstream               a schedule that follows this one
 NOTED = b"n/"  # + number                      what an upstream's run leads to, not decided yet
+QUESTION = b"q/"  # + downstream/nominal       whether a window of this schedule is met
+QUESTION_DUE = b"u/"  # + end, downstream/nominal  the same, to be judged when all up to there is decided
+QUESTION_STUCK = b"z/"  # + nominal, downstream/nominal  the same, until that occurrence has another fate
 RUN = b"r/"  # + run id                        a run without an outcome, whole
 VERSION = b"v/"  # + version                   a definition that still decides occurrences
 SKIP = b"k/"  # + nominal                      an occurrence that is to have no run

@@ -59,7 +59,8 @@ class Plan:
     """What a version of a schedule does.
 
     `drops`: its policies may leave out local readings. `exclusive`: active runs can stand in an occurrence's way.
-    `follows`: runs of other schedules lead to runs of this one. Without a trigger nothing is ever due.
+    `follows`: runs of other schedules lead to runs of this one; its occurrences wait for `intervals`. Without a trigger
+    nothing is ever due.
     For deciding only, see `calendars` and `freezes`: `shut` by calendars, `frozen`, `closed` by either; `used`.
     """
 
@@ -90,6 +91,7 @@ class Plan:
     failures_max: int | None = None
     after: tuple[definitions.After, ...] = ()
     follows: bool = False
+    intervals: tuple[definitions.After, ...] = ()
     pace_ms: int = 100  # between two that are caught up
     after_finish: int | None = None  # so many seconds behind the end of the run before: see `finishing`
     anchor: int = 0  # where the first such interval begins
@@ -197,6 +199,7 @@ def _plan(schedule: definitions.Schedule, hash_key: str, **of_trigger: Any) -> P
         failures_max=schedule.pause_on_failure,
         after=after,
         follows=any(each.mode == "run" for each in after),
+        intervals=tuple(each for each in after if each.mode == "interval"),
     )
 
 

@@ -45,6 +45,8 @@ from schemas.linking import (
     EdgeWithdrawn,
     TriggerDeferred,
     UpstreamFinished,
+    WindowAsked,
+    WindowJudged,
 )
 from schemas.scheduling import CommandForwarded, HistoryForgotten
 
@@ -241,6 +243,8 @@ _ROUTES: Mapping[type[Fact], Callable[[Routes, Any, Any], Outputs]] = {
     EdgeListed: Routes.word,
     EdgeLinked: Routes.event,
     UpstreamFinished: Routes.word,
+    WindowAsked: Routes.word,
+    WindowJudged: Routes.word,
     TriggerDeferred: Routes.event,
     OccurrenceSkipped: Routes.event,
     OccurrenceDeferred: Routes.event,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from scheduler import occurrences
 from scheduler.instants import SECOND_MS
+from scheduler.links.state import Awaits
 from scheduler.plan import Plan
 from scheduler.state import Phase, ScheduleState, Waiting
 
@@ -131,11 +132,12 @@ def stopped_at(state: ScheduleState, instant_ms: int) -> Phase | None:
     return last if last is not None and (last.paused or last.deleted) else None
 
 
-def ends_waiting(phase: Phase, waiting: Waiting | None, backlog: Waiting | None) -> bool:
+def ends_waiting(phase: Phase, waiting: Waiting | None, backlog: Waiting | None, awaits: Awaits) -> bool:
     """Whether a pause or deletion still has to end somebody's waiting."""
     if not (phase.paused or phase.deleted):
         return False
     is_behind = waiting is not None and phase.from_ms >= waiting.nominal * SECOND_MS
+    is_behind = is_behind or (awaits.count > 0 and phase.from_ms >= awaits.since_ms)
     return is_behind or (backlog is not None and phase.from_ms >= backlog.since_ms)
 
 

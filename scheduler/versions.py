@@ -29,6 +29,8 @@ def oldest_deciding(state: ScheduleState) -> int:
         waiting.append(state.backlog.version)
     if state.links.waiting.count:
         waiting.append(state.links.waiting.version)
+    if state.links.awaits.count:
+        waiting.append(state.links.awaits.version)
     if waiting:
         return min(waiting)
     first = state.phases[0] if state.phases else None

@@ -369,7 +369,7 @@ class OccurrenceDeferred(_OfSchedule):
     """A due occurrence waits for its decision. `cause` is the one its run will have.
 
     One that an outage until `missed_until` left behind has its run not before `release_at`, and none from `expires_at`
-    on; `until` is the former where it is `paced`.
+    on; `until` is the former where it is `paced`. `since` is when one that is `waiting` for other schedules became due.
     """
 
     TYPE: ClassVar[str] = "tidewheel.occurrence.deferred.v1"
@@ -389,6 +389,7 @@ class OccurrenceDeferred(_OfSchedule):
     release_at: datetime | None = None
     expires_at: datetime | None = None
     missed_until: datetime | None = None
+    since: datetime | None = None
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------

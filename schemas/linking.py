@@ -124,7 +124,75 @@ class TriggerDeferred(_OfSchedule):
     blocked_by: str | None = None
 
 
+@frozen
+class WindowAsked(_OfSchedule):
+    """The occurrence `nominal_time` of `schedule` waits for all that `upstream` was due in (`after`, `until`].
+
+    `once`: the first certain answer is enough, for whoever does not wait for a failure to be mended.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.window.asked.v1"
+    tenant: str
+    schedule: str
+    upstream: str
+    nominal_time: datetime
+    after: datetime
+    until: datetime
+    condition: str
+    once: bool
+    expires_at: datetime
+    asked_at: datetime
+
+
+@frozen
+class WindowHeard(_OfSchedule):
+    """The upstream's owner has answered; at `appended_at` the answer was known here."""
+
+    TYPE: ClassVar[str] = "tidewheel.window.heard.v1"
+    tenant: str
+    schedule: str
+    upstream: str
+    nominal_time: datetime
+    fate: str
+    appended_at: datetime
+    instant: datetime | None = None
+    detail: str = ""
+
+
 # --- by the owner of the upstream ---------------------------------------------------------------------------------
+
+
+@frozen
+class WindowNoted(_OfSchedule):
+    """An occurrence of `downstream` waits for what `schedule` was due in a window; it is judged when that is known."""
+
+    TYPE: ClassVar[str] = "tidewheel.window.noted.v1"
+    tenant: str
+    schedule: str
+    downstream: str
+    nominal_time: datetime
+    after: datetime
+    until: datetime
+    condition: str
+    once: bool
+    expires_at: datetime
+    appended_at: datetime
+
+
+@frozen
+class WindowJudged(_OfSchedule):
+    """How `schedule` stands to a window of `downstream`: met, unmet, open or unknown, and which occurrence is why."""
+
+    TYPE: ClassVar[str] = "tidewheel.window.judged.v1"
+    tenant: str
+    schedule: str
+    downstream: str
+    nominal_time: datetime
+    version: int
+    fate: str
+    judged_at: datetime
+    instant: datetime | None = None
+    detail: str = ""
 
 
 @frozen
@@ -170,8 +238,10 @@ class UpstreamFinished(_OfSchedule):
     nominal_time: datetime | None = None
 
 
-ON_LINKS: tuple[type[Fact], ...] = (EdgeAnnounced, EdgeWithdrawn, EdgeInquired, EdgeListed, UpstreamFinished)
+ON_LINKS: tuple[type[Fact], ...] = (
+    EdgeAnnounced, EdgeWithdrawn, EdgeInquired, EdgeListed, UpstreamFinished, WindowAsked, WindowJudged,
+)  # fmt: skip
 IN_STORIES: tuple[type[Fact], ...] = (EdgeAnnounced, EdgeWithdrawn, EdgeLinked, TriggerDeferred)
 LINKING: tuple[type[Fact], ...] = tuple(
-    dict.fromkeys((*ON_LINKS, *IN_STORIES, EdgeUnlisted, TriggerNoted, TriggerTaken))
+    dict.fromkeys((*ON_LINKS, *IN_STORIES, EdgeUnlisted, TriggerNoted, TriggerTaken, WindowNoted, WindowHeard))
 )

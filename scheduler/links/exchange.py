@@ -8,15 +8,23 @@ from typing import TYPE_CHECKING
 from scheduler import keys
 from scheduler.context import Context
 from scheduler.instants import millis
-from scheduler.links import edges, listeners, triggers
+from scheduler.links import awaiting, edges, judging, listeners, triggers
 from schemas.facts import Fact
 from schemas.frozen import frozen
-from schemas.linking import EdgeAnnounced, EdgeInquired, EdgeListed, EdgeWithdrawn, UpstreamFinished
+from schemas.linking import (
+    EdgeAnnounced,
+    EdgeInquired,
+    EdgeListed,
+    EdgeWithdrawn,
+    UpstreamFinished,
+    WindowAsked,
+    WindowJudged,
+)
 
 if TYPE_CHECKING:
     from scheduler.state import ScheduleState
 
-Word = EdgeAnnounced | EdgeInquired | EdgeWithdrawn | EdgeListed | UpstreamFinished
+Word = EdgeAnnounced | EdgeInquired | EdgeWithdrawn | EdgeListed | UpstreamFinished | WindowAsked | WindowJudged
 
 
 @frozen
@@ -29,7 +37,7 @@ class LinkRead:
 
 def receiver(word: Word) -> str:
     """The schedule that a word is for."""
-    if isinstance(word, EdgeListed | UpstreamFinished):
+    if isinstance(word, EdgeListed | UpstreamFinished | WindowJudged):
         return word.downstream
     return word.upstream
 
@@ -52,3 +60,7 @@ def decide(state: ScheduleState, read: LinkRead, context: Context) -> tuple[Fact
             return edges.listed(state, read.word, context)
         case UpstreamFinished():
             return triggers.reported(state, read.word, millis(read.appended_at))
+        case WindowAsked():
+            return judging.noted(state, read.word, millis(read.appended_at))
+        case WindowJudged():
+            return awaiting.heard(state, read.word, millis(read.appended_at), context)

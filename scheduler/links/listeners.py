@@ -82,16 +82,23 @@ def listed(state: ScheduleState, fact: EdgeListed) -> Links:
     """One listener more, or one that listens for something else."""
     if fact.refused:
         return state.links
-    count = state.links.listeners + (find(state, fact.downstream) is None)
+    known = find(state, fact.downstream)
+    count = state.links.listeners + (known is None)
+    intervals = state.links.intervals - _waits(known) + (fact.mode == "interval")
     listener = Listener(mode=fact.mode, condition=fact.condition, sequence=fact.sequence)
     state.rows.put(keys.LISTENER + fact.downstream.encode(), codec.dump(listener))
-    return replace(state.links, listeners=count)
+    return replace(state.links, listeners=count, intervals=intervals)
 
 
 def unlisted(state: ScheduleState, fact: EdgeUnlisted) -> Links:
     """One listener less."""
+    intervals = state.links.intervals - _waits(find(state, fact.downstream))
     state.rows.delete(keys.LISTENER + fact.downstream.encode())
-    return replace(state.links, listeners=state.links.listeners - 1)
+    return replace(state.links, listeners=state.links.listeners - 1, intervals=intervals)
+
+
+def _waits(listener: Listener | None) -> bool:
+    return listener is not None and listener.mode == "interval"
 
 
 def reported(state: ScheduleState, fact: UpstreamFinished) -> Links:

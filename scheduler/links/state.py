@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.facts import Outcome, Upstream
+from schemas.facts import Cause, Outcome, Upstream
 from schemas.frozen import frozen
 
 
@@ -20,6 +20,72 @@ NO_LINE = Line()
 
 
 @frozen
+class Awaits:
+    """Occurrences that wait for what others were due, in rows: how many, since when the first one has, the oldest
+    version of theirs, when the next of them goes or is given up, and when one asks again.
+    """
+
+    count: int = 0
+    since_ms: int = 0
+    version: int = 0
+    due_ms: int | None = None
+    due: int = 0
+    ask_ms: int | None = None
+
+
+NO_AWAITS = Awaits()
+
+
+@frozen
+class Standing:
+    """What one upstream's owner has answered, known since `at_ms`."""
+
+    upstream: str
+    fate: str
+    at_ms: int
+    instant: int | None = None
+    detail: str = ""
+
+
+@frozen
+class Awaited:
+    """An occurrence that waits, since `since_ms`, for what its upstreams were due; asked for the last time then."""
+
+    nominal: int
+    version: int
+    cause: Cause
+    since_ms: int
+    asked_ms: int
+    heard: tuple[Standing, ...] = ()
+
+
+@frozen
+class Question:
+    """Whether a window of this schedule, (after, until], is met: for an occurrence of one that waits.
+
+    `stuck` is the occurrence that stands in the way, 0 for a schedule that is not there; None: not judged yet.
+    """
+
+    downstream: str
+    nominal: int
+    after: int
+    until: int
+    condition: str
+    once: bool
+    expires_ms: int
+    at_ms: int
+    stuck: int | None = None
+
+
+@frozen
+class Asked:
+    """The first question that is to be judged: when all up to `until` is decided, and not before `at_ms`."""
+
+    until: int
+    at_ms: int
+
+
+@frozen
 class Links:
     """Both ends of a schedule's edges.
 
@@ -34,6 +100,9 @@ class Links:
     waiting: Line = NO_LINE
     listeners: int = 0
     reported: int = 0
+    awaits: Awaits = NO_AWAITS
+    intervals: int = 0  # of the listeners, those that wait for windows
+    asked: Asked | None = None
 
 
 NO_LINKS = Links()

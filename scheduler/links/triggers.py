@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from scheduler import keys, overlap, runs
 from scheduler.context import Context
 from scheduler.instants import from_millis, millis
-from scheduler.links import edges, lines
+from scheduler.links import awaiting, edges, judging, lines
 from scheduler.links.state import NO_LINKS, Links, Trigger, meets
 from schemas.facts import Fact, OccurrenceSkipped, SkipReason, Upstream
 from schemas.linking import TriggerDeferred, TriggerNoted, TriggerTaken, UpstreamFinished
@@ -67,11 +67,15 @@ def stopped(state: ScheduleState) -> Phase | None:
 
 def next_ms(state: ScheduleState) -> int | None:
     """When something of the links is due: a question, a trigger, the end of one's waiting."""
-    stop = stopped(state)
+    stop, other_stop = stopped(state), awaiting.stop_of(state)
     instants = (
         state.links.ask_ms,
         state.links.noted.at_ms if state.links.noted.count else None,
         None if stop is None else stop.from_ms,
+        None if other_stop is None else other_stop.from_ms,
+        state.links.awaits.due_ms,
+        state.links.awaits.ask_ms,
+        judging.ready_ms(state),
     )
     return min((instant for instant in instants if instant is not None), default=None)
 
@@ -85,6 +89,21 @@ def sooner(state: ScheduleState, instant_ms: int, step: Step | None) -> tuple[in
         instant_ms, step = stop.from_ms, drop
     if state.links.noted.count and state.links.noted.at_ms < instant_ms:
         instant_ms, step = state.links.noted.at_ms, decide
+    if state.links.awaits.count:
+        instant_ms, step = _of_awaited(state, instant_ms, step)
+    judged_ms = judging.ready_ms(state)
+    if judged_ms is not None and judged_ms < instant_ms:
+        instant_ms, step = judged_ms, judging.judge
+    return instant_ms, step
+
+
+def _of_awaited(state: ScheduleState, instant_ms: int, step: Step | None) -> tuple[int, Step | None]:
+    """The same with occurrences that wait for other schedules."""
+    due_ms, stop = state.links.awaits.due_ms, awaiting.stop_of(state)
+    if stop is not None and stop.from_ms <= instant_ms:
+        instant_ms, step = stop.from_ms, awaiting.drop
+    if due_ms is not None and due_ms < instant_ms:
+        instant_ms, step = due_ms, awaiting.resolve
     return instant_ms, step
 
 
