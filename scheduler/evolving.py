@@ -28,8 +28,7 @@ from scheduler import (
 )
 from scheduler.instants import SECOND_MS, millis, seconds
 from scheduler.ledger import CREATED, SKIPPED, WAITS
-from scheduler.links import awaiting, edges, judging, listeners, triggers
-from scheduler.links.state import Links
+from scheduler.links import awaiting, folding, judging, triggers
 from scheduler.plan import Version
 from scheduler.state import (
     NO_SWEEP,
@@ -63,22 +62,7 @@ from schemas.facts import (
     ScheduleResumed,
 )
 from schemas.internal import RunInquired
-from schemas.linking import (
-    EdgeAnnounced,
-    EdgeInquired,
-    EdgeLinked,
-    EdgeListed,
-    EdgeUnlisted,
-    EdgeWithdrawn,
-    TriggerDeferred,
-    TriggerNoted,
-    TriggerTaken,
-    UpstreamFinished,
-    WindowAsked,
-    WindowHeard,
-    WindowJudged,
-    WindowNoted,
-)
+from schemas.linking import TriggerTaken
 from schemas.scheduling import (
     BackfillStepped,
     CatalogAwaited,
@@ -221,7 +205,7 @@ def _without_old_versions(state: ScheduleState) -> ScheduleState:
 
 def _created(state: ScheduleState, fact: RunCreated) -> ScheduleState:
     state.rows.put(keys.RUN + fact.run_id.encode(), codec.dump(fact))
-    inquiry = _inquiry_for(state.inquiry, millis(fact.created_at) + sweeps.FIRST_MS)
+    inquiry = sweeps.with_another(state.inquiry, millis(fact.created_at) + sweeps.FIRST_MS)
     if fact.cause is Cause.BACKFILL:
         return _beside(state, fact, inquiry, backfills.evolve_created)
     if fact.cause is Cause.DEPENDENCY:
@@ -290,12 +274,8 @@ def _skipped(state: ScheduleState, fact: OccurrenceSkipped) -> ScheduleState:
 
 def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
     nominal = seconds(fact.nominal_time)
-    waiting = Waiting(
-        nominal=nominal,
-        version=fact.version,
-        cause=fact.cause,
-        until_ms=None if fact.until is None else millis(fact.until),
-    )
+    until_ms = None if fact.until is None else millis(fact.until)
+    waiting = Waiting(nominal=nominal, version=fact.version, cause=fact.cause, until_ms=until_ms)
     new = draft(state)
     if state.plans[fact.version].after_finish is not None:
         finishing.link(new, nominal, None)
@@ -318,9 +298,7 @@ def _begun_to_await(new: Any, fact: OccurrenceDeferred, nominal: int) -> Schedul
     if awaiting.holds(new, nominal):
         return finished(new)
     new.links = awaiting.deferred(new, fact)
-    return _entered(
-        new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS)
-    )  # fmt: skip
+    return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS))
 
 
 def _awaited_all(new: Any, nominal: int, **fate: str) -> ScheduleState:
@@ -434,15 +412,6 @@ def _swept(state: ScheduleState, fact: RunsSwept) -> ScheduleState:
     return changed(state, inquiry=replace(state.inquiry, cursor=fact.up_to, soonest_ms=soonest))
 
 
-def _inquiry_for(inquiry: Sweep, first_ms: int) -> Sweep:
-    """The walk with another run to ask after; a walk that is under way may be past the run's place already."""
-    if inquiry.cursor:
-        return replace(inquiry, soonest_ms=_sooner(inquiry.soonest_ms, first_ms))
-    if inquiry.at_ms is not None and inquiry.at_ms <= first_ms:
-        return inquiry
-    return Sweep(at_ms=first_ms)
-
-
 def _sooner(one: int | None, other: int | None) -> int | None:
     return min((instant for instant in (one, other) if instant is not None), default=None)
 
@@ -481,23 +450,6 @@ def _forgotten(state: ScheduleState, fact: HistoryForgotten) -> ScheduleState:
 
 def _unchanged(state: ScheduleState, _fact: RunInquired | RunCancelRequested) -> ScheduleState:
     return state
-
-
-def _linked(links_after: Callable[[ScheduleState, Any], Links]) -> Callable[[ScheduleState, Any], ScheduleState]:
-    """What a fact of a dependency makes of a schedule: nothing of it is due by the clock."""
-
-    def evolved(state: ScheduleState, fact: Fact) -> ScheduleState:
-        return updated(state, links=links_after(state, fact))
-
-    return evolved
-
-
-def _unlisted(state: ScheduleState, fact: EdgeUnlisted) -> Links:
-    return judging.unlisted(updated(state, links=listeners.unlisted(state, fact)), fact)
-
-
-def _withdrawn(state: ScheduleState, fact: EdgeWithdrawn) -> Links:
-    return edges.withdrawn(updated(state, links=awaiting.withdrawn(state, fact)), fact)
 
 
 def _backfill_over(state: ScheduleState, fact: BackfillFinished) -> ScheduleState:
@@ -540,18 +492,6 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     CatalogAwaited: _awaited,
     CommandTaken: _taken,
     HistoryForgotten: _forgotten,
-    EdgeAnnounced: _linked(edges.announced),
-    EdgeWithdrawn: _linked(_withdrawn),
-    EdgeInquired: _linked(edges.inquired),
-    EdgeLinked: _linked(edges.linked),
-    EdgeListed: _linked(listeners.listed),
-    EdgeUnlisted: _linked(_unlisted),
-    UpstreamFinished: _linked(listeners.reported),
-    TriggerNoted: _linked(triggers.noted),
-    TriggerDeferred: _linked(triggers.deferred),
     TriggerTaken: _trigger_taken,
-    WindowAsked: _linked(awaiting.asked),
-    WindowHeard: _linked(awaiting.answered),
-    WindowNoted: _linked(judging.entered),
-    WindowJudged: _linked(judging.judged),
+    **folding.EVOLUTIONS,
 }

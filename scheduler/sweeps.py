@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from scheduler import keys
 from scheduler.context import Context
 from scheduler.instants import from_millis, millis
-from scheduler.state import Cancelling, ScheduleState
+from scheduler.state import Cancelling, ScheduleState, Sweep
 from schemas import codec
 from schemas.facts import Fact, RunCancelRequested, RunCreated
 from schemas.internal import RunInquired
@@ -31,6 +32,16 @@ def inquire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
             due_ms = next_inquiry_ms(millis(run.created_at), context.horizon_ms)
         soonest = due_ms if soonest is None else min(soonest, due_ms)
     return (*asked, _swept(state, "inquire", page, done=done, next_ms=soonest))
+
+
+def with_another(inquiry: Sweep, first_ms: int) -> Sweep:
+    """The walk with another run to ask after; a walk that is under way may be past the run's place already."""
+    if inquiry.cursor:
+        soonest = inquiry.soonest_ms
+        return replace(inquiry, soonest_ms=first_ms if soonest is None else min(soonest, first_ms))
+    if inquiry.at_ms is not None and inquiry.at_ms <= first_ms:
+        return inquiry
+    return Sweep(at_ms=first_ms)
 
 
 def next_inquiry_ms(created_ms: int, after_ms: int) -> int:
