@@ -302,11 +302,11 @@ def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts
     if recipe is None:
         detail = f"there is no job {plan.job_name}"
         return (skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB, detail=detail),)
-    due_ms = timeline.upcoming(state).at_ms
     if plan.intervals:
-        return awaiting.begin(state, context, due, Cause.SCHEDULE, due_ms)
+        return awaiting.begin(state, context, due, Cause.SCHEDULE, timeline.upcoming(state).at_ms)
     if overlap.blocks(state, plan):
         return overlap.blocked(state, context, due, plan, Cause.SCHEDULE)
+    due_ms = timeline.upcoming(state).at_ms
     return (runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE, due_ms),)
 
 

@@ -97,6 +97,7 @@ def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
         state = _replaced(state, fact)
     if state.exists:
         state = updated(state, ended=versions.end(state, millis(fact.effective_at)))
+    state = updated(state, links=judging.moved(state, judging.NOWHERE, judging.NOWHERE, millis(fact.accepted_at)))
     state.rows.put(versions.row(fact.version), row)
     plans = {**state.plans, fact.version: finishing.bound(plan.of_version(row, fact.subject), state.chain)}
     phase = Phase(from_ms=millis(fact.effective_at), version=fact.version, paused=state.paused)
@@ -105,7 +106,6 @@ def _accepted(state: ScheduleState, fact: ScheduleAccepted) -> ScheduleState:
     first = {} if state.phases else {"decided_until": max(state.decided_until, phase.from_)}
     first["counted_runs"] = state.counted_runs if _goes_on_counting(state, plans[fact.version]) else 0
     state = changed(state, plans=plans, version=fact.version, **first)
-    state = updated(state, links=judging.moved(state, judging.NOWHERE, judging.NOWHERE, millis(fact.accepted_at)))
     return _with_phase(state, phase)
 
 
@@ -283,13 +283,13 @@ def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
         return _into_backlog(new, fact, nominal)
     if fact.reason is DeferReason.WAITING:
         return _begun_to_await(new, fact, nominal)
+    if awaiting.holds(state, nominal):
+        return _next_in_line(new, waiting)
     new.waiting_count += 1
     if state.waiting is None:
         new.waiting = waiting
     else:
         state.rows.put(keys.number(keys.WAITING, nominal), codec.dump(waiting))
-    if awaiting.holds(state, nominal):
-        return _awaited_all(new, nominal)
     return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS))
 
 
@@ -299,6 +299,16 @@ def _begun_to_await(new: Any, fact: OccurrenceDeferred, nominal: int) -> Schedul
         return finished(new)
     new.links = awaiting.deferred(new, fact)
     return _entered(new, Segment(from_=nominal, to=nominal, count=1, version=fact.version, decision=WAITS))
+
+
+def _next_in_line(new: Any, waiting: Waiting) -> ScheduleState:
+    """The draft, finished, with an occurrence that waits for a run now and for other schedules no longer."""
+    new.waiting_count += 1
+    if new.waiting is None:
+        new.waiting = waiting
+    else:
+        new.rows.put(keys.number(keys.WAITING, waiting.nominal), codec.dump(waiting))
+    return _awaited_all(new, waiting.nominal)
 
 
 def _awaited_all(new: Any, nominal: int, **fate: str) -> ScheduleState:
@@ -362,12 +372,10 @@ def _paced(state: ScheduleState, fact: OccurrencePaced) -> ScheduleState:
 
 def _held(state: ScheduleState, fact: OutcomeHeld) -> ScheduleState:
     held = Held(
-        at_ms=millis(fact.appended_at),
-        run_id=fact.run_id,
-        outcome=fact.outcome,
+        at_ms=millis(fact.appended_at), run_id=fact.run_id, outcome=fact.outcome,
         nominal=None if fact.nominal_time is None else seconds(fact.nominal_time),
         finished=None if fact.finished_at is None else seconds(fact.finished_at),
-    )
+    )  # fmt: skip
     return changed(state, held=(*state.held, held))
 
 
@@ -406,14 +414,10 @@ def _swept(state: ScheduleState, fact: RunsSwept) -> ScheduleState:
     if fact.purpose == "cancel":
         assert state.cancelling is not None, "a walk that nobody began"
         return changed(state, cancelling=None if fact.done else replace(state.cancelling, cursor=fact.up_to))
-    soonest = _sooner(state.inquiry.soonest_ms, None if fact.next_at is None else millis(fact.next_at))
+    soonest = sweeps.sooner(state.inquiry.soonest_ms, None if fact.next_at is None else millis(fact.next_at))
     if fact.done:
         return changed(state, inquiry=Sweep(at_ms=soonest))
     return changed(state, inquiry=replace(state.inquiry, cursor=fact.up_to, soonest_ms=soonest))
-
-
-def _sooner(one: int | None, other: int | None) -> int | None:
-    return min((instant for instant in (one, other) if instant is not None), default=None)
 
 
 # --- commands -----------------------------------------------------------------------------------------------------

@@ -37,11 +37,15 @@ def inquire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
 def with_another(inquiry: Sweep, first_ms: int) -> Sweep:
     """The walk with another run to ask after; a walk that is under way may be past the run's place already."""
     if inquiry.cursor:
-        soonest = inquiry.soonest_ms
-        return replace(inquiry, soonest_ms=first_ms if soonest is None else min(soonest, first_ms))
+        return replace(inquiry, soonest_ms=sooner(inquiry.soonest_ms, first_ms))
     if inquiry.at_ms is not None and inquiry.at_ms <= first_ms:
         return inquiry
     return Sweep(at_ms=first_ms)
+
+
+def sooner(one: int | None, other: int | None) -> int | None:
+    """The earlier of two instants, where there are any."""
+    return min((instant for instant in (one, other) if instant is not None), default=None)
 
 
 def next_inquiry_ms(created_ms: int, after_ms: int) -> int:
