@@ -460,8 +460,7 @@ def _backfill_over(state: ScheduleState, fact: BackfillFinished) -> ScheduleStat
     """What it did not come to stands as it stood before: whoever was told to wait for it is told so."""
     backfill = backfills.find(state, fact.backfill)
     state = backfills.evolve_finished(state, fact)
-    if backfill is None:
-        return state
+    assert backfill is not None, "it was under way"
     return updated(state, links=judging.moved(state, backfill.from_, backfill.to - 1, millis(fact.finished_at)))
 
 
