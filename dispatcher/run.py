@@ -80,8 +80,8 @@ class OpenRun:
 
     @property
     def is_retry(self) -> bool:
-        """Whether its next attempt is one that a budget must allow."""
-        return self.state is RunState.RETRY_WAIT
+        """Whether its next attempt is one that a budget must allow: the job has failed, not its worker."""
+        return self.state is RunState.RETRY_WAIT and self.attempt_outcome is not AttemptOutcome.LEASE_EXPIRED
 
     @property
     def subject(self) -> str:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dispatcher import budgets
 from dispatcher.budgets import Budget
-from schemas.facts import Cause, RunCreated, RunDeferReason, RunDeferred, RunRetryScheduled
+from schemas.facts import AttemptFinished, Cause, RunCreated, RunDeferReason, RunDeferred, RunRetryScheduled
 from schemas.internal import HandOut
 from tests.dispatcher.harness import T0, Bench, WorkerSim, cancel, failed, job, of, retry, run, succeeded
 
@@ -115,6 +115,22 @@ def test_other_schedules_and_what_burns_no_attempt_are_not_held():
     assert len(of(bench.facts, RunRetryScheduled)) == 12
     facts = WorkerSim(bench, "w2").report(slots=30)
     assert len(of(facts, HandOut)) == len(held) == 11
+
+
+def test_runs_whose_leases_ran_out_are_not_held():
+    """A machine that dies with the work of many says nothing about the work."""
+    bench = Bench()
+    worker = WorkerSim(bench)
+    for number in range(30):
+        bench.take(quick(number))
+    worker.report(slots=30)
+    held = bench.all(HandOut)
+    worker.report(slots=0, started=held, held=held)
+    bench.at(MINUTE)
+    assert len(bench.all(AttemptFinished)) == 30
+    bench.at(MINUTE + SECOND)
+    WorkerSim(bench, "w2").report(slots=30)
+    assert retries(bench) == 30
 
 
 def test_a_budget_outlives_a_takeover_and_is_forgotten_when_its_ten_minutes_are_past():
