@@ -4,15 +4,17 @@ Tenants and queues come into being on first use; where an operator wants them de
 names others is refused here. This is the door: who may write to the log's topics is trusted with the names he uses.
 
 Rows follow the log, so they are let catch up before anybody is refused. Requests that are under way at once do not see
-each other: a quota of schedules may be exceeded by as many.
+each other: a quota of schedules may be exceeded by as many. While the rows cannot be asked, nobody is held to a quota:
+a schedule too many does less harm than an outage of the database that stops all changes.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from api.problems import Problem
-from projections.store.reader import Scope
+from projections.store.reader import RowsAway, Scope
 from schemas.commands import EVERYONE
 from schemas.faults import Fault, Refused
 
@@ -46,6 +48,10 @@ class Declared:
         """The same for a schedule in its normal form; and refuse one that is more than its tenant may have."""
         job = definition.get("job")
         await self.check(tenant, job.get("queue") if isinstance(job, dict) else None, pointer="/job/queue")
+        with suppress(RowsAway):
+            await self._check_quota(tenant, name)
+
+    async def _check_quota(self, tenant: str, name: str) -> None:
         found = await self._definition("tenant", tenant, EVERYONE, wait=False) or {}
         limit = (found.get("quota") or {}).get("schedules")
         if limit is None:

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
+from projections.store.reader import RowsAway
 from runtime.log import LogError
 from schemas import codec
 from schemas.faults import Fault, Refused
@@ -72,6 +73,11 @@ def overloaded(what: str) -> Problem:
     return Problem(503, "overloaded", what, headers={"Retry-After": "1"})
 
 
+def away(what: str) -> Problem:
+    """Something that we need is away; it may be back soon."""
+    return Problem(503, "unavailable", what, headers={"Retry-After": "1"})
+
+
 def refused(faults: Iterable[Fault], status: int = 422) -> Problem:
     """An input that will never be accepted as it stands."""
     found = tuple(faults)
@@ -90,6 +96,12 @@ def handle_all(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _parameters)
     app.add_exception_handler(LogError, _log)
+    app.add_exception_handler(RowsAway, _rows_away)
+
+
+async def _rows_away(_request: Request, _error: Exception) -> Response:
+    """Its words are the database's own, for the log of whoever runs it and for no one else."""
+    return away("The read model cannot be asked at present; schedules and runs go on without it.").response()
 
 
 async def _problem(_request: Request, error: Exception) -> Response:

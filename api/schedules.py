@@ -137,7 +137,8 @@ class ScheduleRoutes:
         document = await requests.json_object(request)
         definition = definition_of(document, "Schedule", tenant, name)
         now = self._services.now()
-        outlook = self._services.forecast(f"{tenant}/{name}", definition, from_=now, to=now + A_MOMENT, limit=1)
+        subject, until = f"{tenant}/{name}", now + A_MOMENT
+        outlook = self._services.forecast(subject, definition, from_=now, to=until, limit=1, by_catalog=False)
         await self._declared.check_schedule(tenant, name, outlook.definition)
         return await self._send(request, "put", tenant, name, {"definition": definition}, body_at="/data/definition")
 

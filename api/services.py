@@ -60,13 +60,14 @@ class Forecast(Protocol):
 
     def __call__(
         self, subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
-        accepted: bool = False, since: datetime | None = None,
+        accepted: bool = False, since: datetime | None = None, by_catalog: bool = True,
     ) -> Outlook:  # fmt: skip
         """The first `limit` occurrences in [from, to) of `tenant/name`, and what is skipped before the last of them.
 
         `Refused` for what an apply would refuse.
 
-        `since` is the end of the run before, for a schedule that counts from there.
+        `since` is the end of the run before, for a schedule that counts from there. Without `by_catalog` nothing is
+        asked of the read model: what calendars and freezes take out stays in.
 
         Unknown fields are refused with the nearest known name. An `accepted` definition is not judged again: its
         instants may have passed by now, and its unknown fields were kept.

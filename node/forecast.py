@@ -28,12 +28,12 @@ def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
 
     def ask(
         subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
-        accepted: bool = False, since: datetime | None = None,
+        accepted: bool = False, since: datetime | None = None, by_catalog: bool = True,
     ) -> Outlook:  # fmt: skip
         tenant, _, name = subject.partition("/")
         found = preview(
             definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name,
-            strict=not accepted, accepted=accepted, since=since, look=look,
+            strict=not accepted, accepted=accepted, since=since, look=look if by_catalog else _nothing,
         )  # fmt: skip
         return Outlook(
             words=found["words"], rule=found["rule"], tz_version=found["tz_version"], definition=found["definition"],
@@ -42,6 +42,10 @@ def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
         )  # fmt: skip
 
     return ask
+
+
+def _nothing(_kind: str, _tenant: str, _name: str) -> None:
+    return None
 
 
 class Arithmetic:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, or_, select, tuple_
+from sqlalchemy.exc import OperationalError
 
 from projections import commands, runs, schedules
 from projections.store import paging, tables
@@ -31,6 +32,10 @@ STORY_MAX = 1_000  # events of one run that are shown; one with more attempts th
 OCCURRENCES_MAX = 1_000
 AGAIN_MAX = 1_000  # runs of the runs of one page: far more than anyone asks for by hand
 VERSIONS_MAX = 200
+
+
+class RowsAway(Exception):
+    """The database cannot be asked at present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,8 +293,13 @@ class Reader:
         return rows[0] if rows else None
 
     def _all(self, query: Select[Any]) -> list[Row]:
-        with self._database.show() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        try:
+            with self._database.show() as connection:
+                return [dict(row) for row in connection.execute(query).mappings()]
+        except OperationalError as error:
+            if error.statement is None or error.connection_invalidated:  # there was no connection, or it is no more
+                raise RowsAway(str(error.orig)) from error
+            raise
 
     def _page(self, query: Select[Any], order: Sequence[Order], cursor: str | None, limit: int | None) -> Page:
         if cursor is not None:
