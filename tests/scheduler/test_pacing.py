@@ -155,7 +155,9 @@ STEP_MS = {"1/s": 1000, "2/s": 500, "10/s": 100, "100/s": 10, "30/m": 2000}
 
 
 @settings(max_examples=25)
-@given(RATES, st.integers(2, 40), st.lists(st.integers(1, 3000), min_size=1, max_size=4), st.sampled_from([None, 1, 3]))
+@given(
+    RATES, st.integers(2, 40), st.lists(st.integers(10, 3000), min_size=1, max_size=4), st.sampled_from([None, 1, 3])
+)
 def test_instants_of_release_follow_from_the_recovery_the_rate_and_the_place_in_it_however_time_is_cut(
     rate, count, cuts, steps
 ):

@@ -104,7 +104,10 @@ class Member:
 
 
 class Fleet:
-    """All processes of a storm: `roles` says how many of each; workers speak HTTP to the one API."""
+    """All processes of a storm: `roles` says how many of each; every other worker speaks HTTP, to the one API.
+
+    The others speak to Kafka, so that work goes on while the API is down, as it does where people have several.
+    """
 
     def __init__(
         self, folder: Path, bootstrap: str, *, namespace: str, roles: Mapping[str, int], workers: int, slots: int,
@@ -179,8 +182,10 @@ class Fleet:
 
     def _worker(self, number: int, slots: int) -> Member:
         name = f"worker-{number}"
-        command = [TIDEWHEEL, "worker", "tests.storm.tasks:worker", "--slots", str(slots), "--url", self.url]
-        return Member(name, command, self._folder / f"{name}.log")
+        command = [TIDEWHEEL, "worker", "tests.storm.tasks:worker", "--slots", str(slots)]
+        over_kafka = ["--bootstrap", self._bootstrap, "--namespace", self._namespace]
+        reaches = over_kafka if number % 2 else ["--url", self.url]
+        return Member(name, [*command, *reaches], self._folder / f"{name}.log")
 
     def _answers(self) -> bool:
         assert self.api.is_running, f"the API has ended:\n{_tail(self.api.output)}"
