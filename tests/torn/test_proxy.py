@@ -5,7 +5,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from random import Random
 
@@ -32,7 +32,8 @@ class Server:
     def close(self) -> None:
         self._socket.close()
         for connection in self._connections:
-            connection.close()
+            with suppress(OSError):  # Its other end has gone already.
+                connection.shutdown(socket.SHUT_RDWR)  # Its thread hears of it and closes it.
 
     def _accept(self) -> None:
         while True:
@@ -44,12 +45,13 @@ class Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        while (frame := received(connection)) is not None:
-            key, _, correlation = struct.unpack(">hhi", frame[:8])
-            with self._changed:
-                self.arrived.append((key, correlation))
-                self._changed.notify_all()
-            connection.sendall(struct.pack(">ii", 4, correlation))
+        with connection, suppress(ConnectionError):
+            while (frame := received(connection)) is not None:
+                key, _, correlation = struct.unpack(">hhi", frame[:8])
+                with self._changed:
+                    self.arrived.append((key, correlation))
+                    self._changed.notify_all()
+                connection.sendall(struct.pack(">ii", 4, correlation))
 
 
 class Client:
