@@ -33,19 +33,14 @@ def of_run(
     if payload is not None:
         job = plan.with_payload(job, payload)
     current = state.phases[-1].version
-    return RunCreated(
-        tenant=state.tenant,
-        schedule=state.name,
-        run_id=identity.rerun_run_id(state.tenant, state.name, source, command_id),
+    return runs.at_once(
+        state,
+        context,
+        identity.rerun_run_id(state.tenant, state.name, source, command_id),
+        job,
         version=old.version if recipe is None else current,
         cause=Cause.RERUN,
-        created_at=context.now,
-        due_at=context.now,
-        deadline_at=context.now + job.deadline,
-        shard=runs.SHARD,
-        job=job,
         rule=rule,
-        tz_version=context.tz_version,
         nominal_time=old.nominal_time,
         interval_from=old.interval_from,
         labels=old.labels if recipe is None else state.plans[current].labels,

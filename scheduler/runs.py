@@ -14,7 +14,7 @@ from scheduler.instants import DAY_SECONDS, from_millis, from_seconds, seconds, 
 from scheduler.plan import JobRecipe, Plan
 from scheduler.state import Backfill, PartitionState, ScheduleState
 from schemas import identity
-from schemas.facts import Cause, RunCreated, Upstream
+from schemas.facts import Cause, JobSnapshot, RunCreated, Upstream
 
 SHARD = 0  # queues have one shard until they can be declared
 BACKFILL_LANE = "bulk"  # whatever its job's own: what is done after the event waits for what is due now
@@ -39,9 +39,7 @@ def of_occurrence(
     due_at = _due_at(plan_, nominal, due_ms, context.now) if plan_.jitter_ms else nominal_time
     run_id = state.name + _ending(nominal)
     previous = _before(state, plan_, nominal)
-    job = recipe.snapshot
-    if recipe.render is not None:
-        job = plan.with_payload(job, recipe.render(_values(state, plan_, run_id, nominal, previous)))
+    job = _filled_in(recipe, state, plan_, run_id, nominal, previous)
     return RunCreated(
         tenant=state.tenant,
         schedule=state.name,
@@ -81,29 +79,12 @@ def of_backfill(
     own = state.name + _ending(nominal)
     run_id = identity.reprocessed_run_id(state.tenant, state.name, backfill.id, nominal_time) if again else own
     previous = occurrences.last_between(plan_.trigger, nominal - LOOK_BACK_SECONDS, nominal - 1)
-    job = recipe.snapshot
-    if recipe.render is not None:
-        job = plan.with_payload(job, recipe.render(_values(state, plan_, run_id, nominal, previous)))
-    return RunCreated(
-        tenant=state.tenant,
-        schedule=state.name,
-        run_id=run_id,
-        version=backfill.version,
-        cause=Cause.BACKFILL,
-        created_at=context.now,
-        due_at=context.now,
-        deadline_at=context.now + job.deadline,
-        shard=SHARD,
-        job=replace(job, priority=BACKFILL_LANE),
-        rule=plan_.rule,
-        tz_version=context.tz_version,
-        nominal_time=nominal_time,
-        interval_from=None if previous is None else from_seconds(previous),
-        labels=plan_.labels,
-        of=own if again else None,
-        backfill=backfill.id,
-        used=plan_.used,
-    )
+    job = _filled_in(recipe, state, plan_, run_id, nominal, previous)
+    return at_once(
+        state, context, run_id, replace(job, priority=BACKFILL_LANE), version=backfill.version, cause=Cause.BACKFILL,
+        rule=plan_.rule, nominal_time=nominal_time, interval_from=None if previous is None else from_seconds(previous),
+        labels=plan_.labels, of=own if again else None, backfill=backfill.id, used=plan_.used,
+    )  # fmt: skip
 
 
 def of_command(
@@ -119,28 +100,14 @@ def of_command(
     version = state.phases[-1].version
     plan_ = state.plans[version]
     run_id = identity.manual_run_id(state.tenant, state.name, source, command_id)
-    job = recipe.snapshot
-    if payload is not None:
-        job = plan.with_payload(job, payload)
-    elif recipe.render is not None:
-        values = _values(state, plan_, run_id, seconds(context.now), state.last_nominal)
-        job = plan.with_payload(job, recipe.render(values))
-    return RunCreated(
-        tenant=state.tenant,
-        schedule=state.name,
-        run_id=run_id,
-        version=version,
-        cause=Cause.MANUAL,
-        created_at=context.now,
-        due_at=context.now,
-        deadline_at=context.now + job.deadline,
-        shard=SHARD,
-        job=job,
-        rule="manual",
-        tz_version=context.tz_version,
-        labels=plan_.labels,
+    if payload is None:
+        job = _filled_in(recipe, state, plan_, run_id, seconds(context.now), state.last_nominal)
+    else:
+        job = plan.with_payload(recipe.snapshot, payload)
+    return at_once(
+        state, context, run_id, job, version=version, cause=Cause.MANUAL, rule="manual", labels=plan_.labels,
         command_id=command_id,
-    )
+    )  # fmt: skip
 
 
 def of_upstream(
@@ -150,27 +117,28 @@ def of_upstream(
     plan_ = state.plans[version]
     nominal = "" if upstream.nominal_time is None else text(upstream.nominal_time)
     run_id = identity.dependency_run_id(state.tenant, state.name, upstream.schedule, upstream.run_id, nominal)
-    job = recipe.snapshot
-    if recipe.render is not None:
-        instant = seconds(upstream.nominal_time or upstream.finished_at)
-        job = plan.with_payload(job, recipe.render(_values(state, plan_, run_id, instant, None)))
+    job = _filled_in(recipe, state, plan_, run_id, seconds(upstream.nominal_time or upstream.finished_at), None)
+    return at_once(
+        state, context, run_id, job, version=version, cause=Cause.DEPENDENCY, rule=f"after {upstream.schedule}",
+        labels=plan_.labels, upstream=upstream, chain=chain,
+    )  # fmt: skip
+
+
+def at_once(state: ScheduleState, context: Context, run_id: str, job: JobSnapshot, **facts: Any) -> RunCreated:
+    """A run that is due as it is made: its deadline counts from then. `facts` are the other fields of its fact."""
     return RunCreated(
-        tenant=state.tenant,
-        schedule=state.name,
-        run_id=run_id,
-        version=version,
-        cause=Cause.DEPENDENCY,
-        created_at=context.now,
-        due_at=context.now,
-        deadline_at=context.now + job.deadline,
-        shard=SHARD,
-        job=job,
-        rule=f"after {upstream.schedule}",
-        tz_version=context.tz_version,
-        labels=plan_.labels,
-        upstream=upstream,
-        chain=chain,
-    )
+        tenant=state.tenant, schedule=state.name, run_id=run_id, job=job, shard=SHARD, tz_version=context.tz_version,
+        created_at=context.now, due_at=context.now, deadline_at=context.now + job.deadline, **facts,
+    )  # fmt: skip
+
+
+def _filled_in(
+    recipe: JobRecipe, state: ScheduleState, plan_: Plan, run_id: str, nominal: int, previous: int | None
+) -> JobSnapshot:
+    """The job with its payload's names filled in."""
+    if recipe.render is None:
+        return recipe.snapshot
+    return plan.with_payload(recipe.snapshot, recipe.render(_values(state, plan_, run_id, nominal, previous)))
 
 
 def _before(state: ScheduleState, plan_: Plan, nominal: int) -> int | None:
