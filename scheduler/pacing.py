@@ -12,7 +12,7 @@ is due now and what waits from then has the next free place. A pause or a deleti
 
 from __future__ import annotations
 
-from scheduler import keys, overlap, runs, skipping
+from scheduler import keys, overlap, runs, skipping, waiting
 from scheduler import plan as plan_
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
@@ -94,17 +94,12 @@ def release_ms(state: ScheduleState) -> int | None:
 
 def release(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
     """Its run is created; or it turns out that its job is gone."""
-    first = _first(state)
-    recipe = runs.recipe_of(state.plans[first.version], state.tenant, context.shared)
-    if recipe is None:
-        return (skipping.one(state, context, first.nominal, first.version, SkipReason.NO_JOB),)
-    return (runs.of_occurrence(state, context, first.nominal, first.version, recipe, Cause.CATCH_UP),)
+    return waiting.run_of(state, context, _first(state))
 
 
 def expire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
     """It has waited as long as it may."""
-    first, detail = _first(state), "waited for a run to end until its window was over"
-    return (skipping.one(state, context, first.nominal, first.version, SkipReason.CATCH_UP, detail=detail),)
+    return waiting.too_late(state, context, _first(state))
 
 
 def drop(state: ScheduleState, context: Context) -> tuple[Fact, ...]:

@@ -110,8 +110,13 @@ def count(state: ScheduleState, after: int, until: int, limit: int) -> int:
 
 def stop_behind(state: ScheduleState, nominal: int) -> Phase | None:
     """The first pause or deletion behind an occurrence."""
+    return stop_from(state, nominal * SECOND_MS)
+
+
+def stop_from(state: ScheduleState, instant_ms: int) -> Phase | None:
+    """The first pause or deletion at an instant or later."""
     for phase in state.phases:
-        if phase.from_ms >= nominal * SECOND_MS and (phase.paused or phase.deleted):
+        if phase.from_ms >= instant_ms and (phase.paused or phase.deleted):
             return phase
     return None
 

@@ -16,11 +16,21 @@ def may_go(state: ScheduleState) -> bool:
 
 def release(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
     """Its run is created; or it turns out that its job is gone."""
-    first = _first(state)
+    return run_of(state, context, _first(state))
+
+
+def run_of(state: ScheduleState, context: Context, first: Waiting) -> tuple[Fact, ...]:
+    """The run of an occurrence whose wait is over, or that there is no job for it any more."""
     recipe = runs.recipe_of(state.plans[first.version], state.tenant, context.shared)
     if recipe is None:
         return (skipping.one(state, context, first.nominal, first.version, SkipReason.NO_JOB),)
     return (runs.of_occurrence(state, context, first.nominal, first.version, recipe, first.cause),)
+
+
+def too_late(state: ScheduleState, context: Context, first: Waiting) -> tuple[Fact, ...]:
+    """That a missed occurrence has waited as long as it may."""
+    detail = "waited for a run to end until its window was over"
+    return (skipping.one(state, context, first.nominal, first.version, SkipReason.CATCH_UP, detail=detail),)
 
 
 def expire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
@@ -28,9 +38,7 @@ def expire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
     first = _first(state)
     if first.cause is not Cause.CATCH_UP:
         return (overlap.overlapped(state, context, first.nominal, first.version),)
-    reason = SkipReason.CATCH_UP
-    detail = "waited for a run to end until its window was over"
-    return (skipping.one(state, context, first.nominal, first.version, reason, detail=detail),)
+    return too_late(state, context, first)
 
 
 def drop(state: ScheduleState, context: Context) -> tuple[Fact, ...]:

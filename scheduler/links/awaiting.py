@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from scheduler import keys, occurrences, overlap, runs, skipping, sweeps
+from scheduler import keys, occurrences, overlap, runs, skipping, sweeps, timeline
 from scheduler.context import Context
 from scheduler.instants import DAY_SECONDS, from_millis, from_seconds, millis, seconds, text
 from scheduler.links import edges, windows
@@ -81,10 +81,7 @@ def ask_again(state: ScheduleState, context: Context) -> Facts:
 def stop_of(state: ScheduleState) -> Phase | None:
     """The pause or deletion that ends the waiting of the first one."""
     awaits = state.links.awaits
-    if not awaits.count:
-        return None
-    stops = (phase for phase in state.phases if phase.from_ms >= awaits.since_ms and (phase.paused or phase.deleted))
-    return next(stops, None)
+    return timeline.stop_from(state, awaits.since_ms) if awaits.count else None
 
 
 def resolve(state: ScheduleState, context: Context) -> Facts:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scheduler import keys, overlap, runs
+from scheduler import keys, overlap, runs, timeline
 from scheduler.context import Context
 from scheduler.instants import from_millis, millis
 from scheduler.links import awaiting, edges, judging, lines
@@ -59,10 +59,7 @@ def may_go(state: ScheduleState) -> bool:
 def stopped(state: ScheduleState) -> Phase | None:
     """The pause or deletion that ends the waiting of the first one."""
     line = state.links.waiting
-    if not line.count:
-        return None
-    stops = (phase for phase in state.phases if phase.from_ms >= line.at_ms and (phase.paused or phase.deleted))
-    return next(stops, None)
+    return timeline.stop_from(state, line.at_ms) if line.count else None
 
 
 def next_ms(state: ScheduleState) -> int | None:
