@@ -190,7 +190,7 @@ class Fact:
         raise NotImplementedError
 
 
-class _OfSchedule(Fact):
+class OfSchedule(Fact):
     """A fact whose subject is the schedule that stands in its `tenant` and `schedule` fields."""
 
     __slots__ = ()
@@ -218,7 +218,7 @@ class _OfPartition(Fact):
 
 
 @frozen
-class ScheduleAccepted(_OfSchedule):
+class ScheduleAccepted(OfSchedule):
     """A version of a schedule came into force at `effective_at`: later nominal instants follow `definition`."""
 
     TYPE: ClassVar[str] = "tidewheel.schedule.accepted.v1"
@@ -239,7 +239,7 @@ class ScheduleAccepted(_OfSchedule):
 
 
 @frozen
-class SchedulePaused(_OfSchedule):
+class SchedulePaused(OfSchedule):
     """From `effective_at` on, occurrences are skipped at their time and do not come back.
 
     `reason` is `failures` where the schedule paused itself: `failed_runs` are the last of those in a row, and
@@ -262,7 +262,7 @@ class SchedulePaused(_OfSchedule):
 
 
 @frozen
-class ScheduleResumed(_OfSchedule):
+class ScheduleResumed(OfSchedule):
     """From `effective_at` on, occurrences have runs again."""
 
     TYPE: ClassVar[str] = "tidewheel.schedule.resumed.v1"
@@ -278,7 +278,7 @@ class ScheduleResumed(_OfSchedule):
 
 
 @frozen
-class ScheduleDeleted(_OfSchedule):
+class ScheduleDeleted(OfSchedule):
     """No occurrence after `effective_at`; queued and running runs finish unless `runs` is `cancel`."""
 
     TYPE: ClassVar[str] = "tidewheel.schedule.deleted.v1"
@@ -340,7 +340,7 @@ class CatalogEntry(Fact):
 
 
 @frozen
-class OccurrenceSkipped(_OfSchedule):
+class OccurrenceSkipped(OfSchedule):
     """One occurrence (`nominal_time`) or several (`range`) will have no run, and why.
 
     `local_time` without `nominal_time` is a local reading that a DST policy dropped; it is not counted as due. Nor is
@@ -365,7 +365,7 @@ class OccurrenceSkipped(_OfSchedule):
 
 
 @frozen
-class OccurrenceDeferred(_OfSchedule):
+class OccurrenceDeferred(OfSchedule):
     """A due occurrence waits for its decision. `cause` is the one its run will have.
 
     One that an outage until `missed_until` left behind has its run not before `release_at`, and none from `expires_at`
@@ -396,7 +396,7 @@ class OccurrenceDeferred(_OfSchedule):
 
 
 @frozen
-class RunCreated(_OfSchedule):
+class RunCreated(OfSchedule):
     """A run exists. `due_at` is when it should start, `deadline_at` when it ends `expired` at the latest.
 
     `interval_from` is the nominal instant before this one, so [interval_from, nominal_time) is the data interval.
@@ -430,7 +430,7 @@ class RunCreated(_OfSchedule):
 
 
 @frozen
-class RunDeferred(_OfSchedule):
+class RunDeferred(OfSchedule):
     """A created run waits for a worker since `since`, and why."""
 
     TYPE: ClassVar[str] = "tidewheel.run.deferred.v1"
@@ -446,7 +446,7 @@ class RunDeferred(_OfSchedule):
 
 
 @frozen
-class RunRetryScheduled(_OfSchedule):
+class RunRetryScheduled(OfSchedule):
     """Attempt number `attempt` will be handed out not before `retry_at`."""
 
     TYPE: ClassVar[str] = "tidewheel.run.retry_scheduled.v1"
@@ -462,7 +462,7 @@ class RunRetryScheduled(_OfSchedule):
 
 
 @frozen
-class RunCancelRequested(_OfSchedule):
+class RunCancelRequested(OfSchedule):
     """Someone asked for the run to end. Written behind `run.created` in the same partition of `runs`.
 
     `terminate` asks nobody: the run is `cancelled` and its lease ends as soon as this is read. `unstarted` is meant for
@@ -486,7 +486,7 @@ class RunCancelRequested(_OfSchedule):
 
 
 @frozen
-class RunFinished(_OfSchedule):
+class RunFinished(OfSchedule):
     """A run reached its one terminal outcome. `repeat` marks the answer to an inquiry: same id, no result."""
 
     TYPE: ClassVar[str] = "tidewheel.run.finished.v1"
@@ -513,7 +513,7 @@ class RunFinished(_OfSchedule):
 
 
 @frozen
-class DeadLetter(_OfSchedule):
+class DeadLetter(OfSchedule):
     """A run given up, whole, so that it can be looked at and redriven."""
 
     TYPE: ClassVar[str] = "tidewheel.run.dead_lettered.v1"
@@ -546,7 +546,7 @@ class BackfillCounts:
 
 
 @frozen
-class BackfillStarted(_OfSchedule):
+class BackfillStarted(OfSchedule):
     """A backfill of [from, to) goes to work: `occurrences` of them, by the definition of `version`."""
 
     TYPE: ClassVar[str] = "tidewheel.backfill.started.v1"
@@ -569,7 +569,7 @@ class BackfillStarted(_OfSchedule):
 
 
 @frozen
-class BackfillProgressed(_OfSchedule):
+class BackfillProgressed(OfSchedule):
     """How far it has come, told every few seconds and when its state changes (running, paused, cancelling).
 
     Everything on this side of `cursor` is decided: before it, or for the newest first, from it on. `expected_at` is
@@ -595,7 +595,7 @@ class BackfillProgressed(_OfSchedule):
 
 
 @frozen
-class BackfillFinished(_OfSchedule):
+class BackfillFinished(OfSchedule):
     """Each of its runs has its outcome, and no more will come: `completed`, or `cancelled` on the way, and why."""
 
     TYPE: ClassVar[str] = "tidewheel.backfill.finished.v1"
@@ -615,7 +615,7 @@ class BackfillFinished(_OfSchedule):
 
 
 @frozen
-class AttemptStarted(_OfSchedule):
+class AttemptStarted(OfSchedule):
     """A worker says that user code began. `started_at` is the owner's instant of reading the report."""
 
     TYPE: ClassVar[str] = "tidewheel.attempt.started.v1"
@@ -633,7 +633,7 @@ class AttemptStarted(_OfSchedule):
 
 
 @frozen
-class AttemptFinished(_OfSchedule):
+class AttemptFinished(OfSchedule):
     """An attempt ended. `counted` says whether it used up one of the run's attempts.
 
     `blame` is the run's share in the loss of its worker: one over the runs it had begun. At 2.0 a run is quarantined.
@@ -659,7 +659,7 @@ class AttemptFinished(_OfSchedule):
 
 
 @frozen
-class AttemptDuplicate(_OfSchedule):
+class AttemptDuplicate(OfSchedule):
     """A report about a hand-out that no longer counts; it changed nothing."""
 
     TYPE: ClassVar[str] = "tidewheel.attempt.duplicate.v1"

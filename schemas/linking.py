@@ -10,27 +10,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import ClassVar
 
-from schemas.facts import Fact, Outcome, Upstream
+from schemas.facts import Fact, OfSchedule, Outcome, Upstream
 from schemas.frozen import frozen
-
-
-class _OfSchedule(Fact):
-    """A fact whose subject is the schedule that stands in its `tenant` and `schedule` fields."""
-
-    __slots__ = ()
-    tenant: str
-    schedule: str
-
-    @property
-    def subject(self) -> str:
-        return f"{self.tenant}/{self.schedule}"
-
 
 # --- by the owner of the schedule that follows --------------------------------------------------------------------
 
 
 @frozen
-class EdgeAnnounced(_OfSchedule):
+class EdgeAnnounced(OfSchedule):
     """From version `version` on, `schedule` follows `upstream`."""
 
     TYPE: ClassVar[str] = "tidewheel.edge.announced.v1"
@@ -45,7 +32,7 @@ class EdgeAnnounced(_OfSchedule):
 
 
 @frozen
-class EdgeWithdrawn(_OfSchedule):
+class EdgeWithdrawn(OfSchedule):
     """`schedule` follows `upstream` no longer."""
 
     TYPE: ClassVar[str] = "tidewheel.edge.withdrawn.v1"
@@ -58,7 +45,7 @@ class EdgeWithdrawn(_OfSchedule):
 
 
 @frozen
-class EdgeInquired(_OfSchedule):
+class EdgeInquired(OfSchedule):
     """The upstream's owner has not answered for a while: the edge is announced again as it is."""
 
     TYPE: ClassVar[str] = "tidewheel.edge.inquired.v1"
@@ -73,7 +60,7 @@ class EdgeInquired(_OfSchedule):
 
 
 @frozen
-class EdgeLinked(_OfSchedule):
+class EdgeLinked(OfSchedule):
     """The upstream's owner reports from now on; or it does not, and `refused` says why."""
 
     TYPE: ClassVar[str] = "tidewheel.edge.linked.v1"
@@ -86,7 +73,7 @@ class EdgeLinked(_OfSchedule):
 
 
 @frozen
-class TriggerNoted(_OfSchedule):
+class TriggerNoted(OfSchedule):
     """A run of an upstream leads to a run; at `appended_at` it was known here, and it is decided when that has come."""
 
     TYPE: ClassVar[str] = "tidewheel.trigger.noted.v1"
@@ -100,7 +87,7 @@ class TriggerNoted(_OfSchedule):
 
 
 @frozen
-class TriggerTaken(_OfSchedule):
+class TriggerTaken(OfSchedule):
     """The first one that was noted, or the first of those that wait, is decided: what became of it follows."""
 
     TYPE: ClassVar[str] = "tidewheel.trigger.taken.v1"
@@ -110,7 +97,7 @@ class TriggerTaken(_OfSchedule):
 
 
 @frozen
-class TriggerDeferred(_OfSchedule):
+class TriggerDeferred(OfSchedule):
     """What an upstream's run leads to waits until other runs have ended."""
 
     TYPE: ClassVar[str] = "tidewheel.trigger.deferred.v1"
@@ -125,7 +112,7 @@ class TriggerDeferred(_OfSchedule):
 
 
 @frozen
-class WindowAsked(_OfSchedule):
+class WindowAsked(OfSchedule):
     """The occurrence `nominal_time` of `schedule` waits for all that `upstream` was due in (`after`, `until`].
 
     `once`: the first certain answer is enough, for whoever does not wait for a failure to be mended.
@@ -145,7 +132,7 @@ class WindowAsked(_OfSchedule):
 
 
 @frozen
-class WindowHeard(_OfSchedule):
+class WindowHeard(OfSchedule):
     """The upstream's owner has answered; at `appended_at` the answer was known here."""
 
     TYPE: ClassVar[str] = "tidewheel.window.heard.v1"
@@ -163,7 +150,7 @@ class WindowHeard(_OfSchedule):
 
 
 @frozen
-class WindowNoted(_OfSchedule):
+class WindowNoted(OfSchedule):
     """An occurrence of `downstream` waits for what `schedule` was due in a window; it is judged when that is known."""
 
     TYPE: ClassVar[str] = "tidewheel.window.noted.v1"
@@ -180,7 +167,7 @@ class WindowNoted(_OfSchedule):
 
 
 @frozen
-class WindowJudged(_OfSchedule):
+class WindowJudged(OfSchedule):
     """How `schedule` stands to a window of `downstream`: met, unmet, open or unknown, and which occurrence is why."""
 
     TYPE: ClassVar[str] = "tidewheel.window.judged.v1"
@@ -196,7 +183,7 @@ class WindowJudged(_OfSchedule):
 
 
 @frozen
-class EdgeListed(_OfSchedule):
+class EdgeListed(OfSchedule):
     """`schedule` reports to `downstream` from now on; or it does not, and `refused` says why."""
 
     TYPE: ClassVar[str] = "tidewheel.edge.listed.v1"
@@ -211,7 +198,7 @@ class EdgeListed(_OfSchedule):
 
 
 @frozen
-class EdgeUnlisted(_OfSchedule):
+class EdgeUnlisted(OfSchedule):
     """`schedule` reports to `downstream` no longer."""
 
     TYPE: ClassVar[str] = "tidewheel.edge.unlisted.v1"
@@ -222,7 +209,7 @@ class EdgeUnlisted(_OfSchedule):
 
 
 @frozen
-class UpstreamFinished(_OfSchedule):
+class UpstreamFinished(OfSchedule):
     """A run of `schedule` ended, and `downstream` wants to know it. `chain`: what led to the run, and `schedule`."""
 
     TYPE: ClassVar[str] = "tidewheel.upstream.finished.v1"

@@ -6,25 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from schemas.facts import Fact, Outcome, Position
+from schemas.facts import Fact, OfSchedule, Outcome, Position
 from schemas.faults import Fault
 from schemas.frozen import frozen
 
 
-class _OfSchedule(Fact):
-    """A fact whose subject is the schedule that stands in its `tenant` and `schedule` fields."""
-
-    __slots__ = ()
-    tenant: str
-    schedule: str
-
-    @property
-    def subject(self) -> str:
-        return f"{self.tenant}/{self.schedule}"
-
-
 @frozen
-class MarkMoved(_OfSchedule):
+class MarkMoved(OfSchedule):
     """Nothing was due between the last decision and `until`: a later change of the schedule starts from there."""
 
     TYPE: ClassVar[str] = "tidewheel.schedule.mark_moved.v1"
@@ -35,7 +23,7 @@ class MarkMoved(_OfSchedule):
 
 
 @frozen
-class OutcomeHeld(_OfSchedule):
+class OutcomeHeld(OfSchedule):
     """A run ended at `appended_at`, after occurrences that are not decided yet: it counts when their turn is over."""
 
     TYPE: ClassVar[str] = "tidewheel.run.outcome_held.v1"
@@ -58,7 +46,7 @@ class Failures:
 
 
 @frozen
-class RunSettled(_OfSchedule):
+class RunSettled(OfSchedule):
     """The schedule knows how a run ended: it is not active any more. `counted` says whether it stood in others' way.
 
     `failures` is how many have failed in a row now, where that is counted and changed; a count of 0 begins anew.
@@ -79,7 +67,7 @@ class RunSettled(_OfSchedule):
 
 
 @frozen
-class BackfillStepped(_OfSchedule):
+class BackfillStepped(OfSchedule):
     """A backfill has come to `cursor`, past occurrences that it leaves alone, so many for each reason."""
 
     TYPE: ClassVar[str] = "tidewheel.backfill.stepped.v1"
@@ -92,7 +80,7 @@ class BackfillStepped(_OfSchedule):
 
 
 @frozen
-class OccurrencePaced(_OfSchedule):
+class OccurrencePaced(OfSchedule):
     """A missed occurrence of the schedule has this instant of release; the next one's is behind it."""
 
     TYPE: ClassVar[str] = "tidewheel.occurrence.paced.v1"
@@ -117,7 +105,7 @@ class TenantPaced(Fact):
 
 
 @frozen
-class SkipRequested(_OfSchedule):
+class SkipRequested(OfSchedule):
     """Someone wants the occurrence of `nominal_time` to have no run. It is skipped when it is due."""
 
     TYPE: ClassVar[str] = "tidewheel.occurrence.skip_requested.v1"
@@ -130,7 +118,7 @@ class SkipRequested(_OfSchedule):
 
 
 @frozen
-class RunsSwept(_OfSchedule):
+class RunsSwept(OfSchedule):
     """One page of a walk over the open runs, for `purpose` inquire or cancel, came as far as `up_to`.
 
     `next_at` is the earliest instant at which a run of this page wants to be asked after again.
