@@ -9,7 +9,7 @@ from api.services import Expected, Load, Outlook, Skipped
 from projections.store.reader import Scope
 from scheduler import load
 from scheduler.occurrences import rules, tz_version
-from scheduler.preview import adopted, preview
+from scheduler.preview import adopted, nothing, preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
         tenant, _, name = subject.partition("/")
         found = preview(
             definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name,
-            strict=not accepted, accepted=accepted, since=since, look=look if by_catalog else _nothing,
+            strict=not accepted, accepted=accepted, since=since, look=look if by_catalog else nothing,
         )  # fmt: skip
         return Outlook(
             words=found["words"], rule=found["rule"], tz_version=found["tz_version"], definition=found["definition"],
@@ -42,10 +42,6 @@ def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
         )  # fmt: skip
 
     return ask
-
-
-def _nothing(_kind: str, _tenant: str, _name: str) -> None:
-    return None
 
 
 class Arithmetic:

@@ -31,6 +31,10 @@ TAKEN_MAX = 2_000  # excluded ranges one behind the other that are passed on the
 NAMELESS = "_"  # what `H` takes its place from when a preview has no name yet
 
 
+def nothing(_kind: str, _tenant: str, _name: str) -> None:
+    """A catalog in which nothing stands."""
+
+
 def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     definition: Mapping[str, Any],
     *,
@@ -43,7 +47,7 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     strict: bool = True,
     accepted: bool = False,
     since: datetime | None = None,
-    look: Lookup = lambda _kind, _tenant, _name: None,
+    look: Lookup = nothing,
 ) -> dict[str, Any]:
     """The occurrences in [from_, to), the first `limit` of them, and what clock changes in that time do to them.
 
