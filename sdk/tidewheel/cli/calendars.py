@@ -97,12 +97,7 @@ def holidays(*, country: str, subdivision: str | None, years: range, name: str |
 def delete(*, names: tuple[str, ...], tenant: str | None, url: str | None) -> None:
     """Remove calendars. Schedules that name them exclude nothing by them."""
     with options.connect(url, tenant) as client:
-
-        def act(tenant: str, name: str) -> str:
-            client.delete_calendar(name, tenant=tenant)
-            return f"deleted {tenant}/{name}"
-
-        naming.each(client, names, act)
+        naming.delete_each(client, names, client.delete_calendar)
 
 
 def _row(calendar: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -49,12 +49,7 @@ def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> No
 def delete(*, names: tuple[str, ...], tenant: str | None, url: str | None) -> None:
     """Remove jobs. Schedules that name them skip their occurrences (`no_job`)."""
     with options.connect(url, tenant) as client:
-
-        def act(tenant: str, name: str) -> str:
-            client.delete_job(name, tenant=tenant)
-            return f"deleted {tenant}/{name}"
-
-        naming.each(client, names, act)
+        naming.delete_each(client, names, client.delete_job)
 
 
 def _row(job: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -22,6 +22,16 @@ def each(client: Client, names: Iterable[str], act: Callable[[str, str], str]) -
     each_of_nobody(("/".join(split(client, given)) for given in names), lambda whole: act(*whole.split("/", 1)))
 
 
+def delete_each(client: Client, names: Iterable[str], delete: Callable[..., object]) -> None:
+    """Delete each named thing by a method of the client."""
+
+    def act(tenant: str, name: str) -> str:
+        delete(name, tenant=tenant)
+        return f"deleted {tenant}/{name}"
+
+    each(client, names, act)
+
+
 def each_of_nobody(names: Iterable[str], act: Callable[[str], str]) -> None:
     """The same for what belongs to no tenant."""
     refused = False

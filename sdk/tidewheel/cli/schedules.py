@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import click
@@ -158,12 +159,7 @@ def skip(*, name: str, nominal: datetime, note: str, tenant: str | None, as_json
 def delete(*, names: tuple[str, ...], runs: str, tenant: str | None, url: str | None) -> None:
     """End schedules; queued and running runs finish."""
     with options.connect(url, tenant) as client:
-
-        def act(tenant: str, name: str) -> str:
-            client.delete_schedule(name, tenant=tenant, cancel_runs=runs == "cancel")
-            return f"deleted {tenant}/{name}"
-
-        naming.each(client, names, act)
+        naming.delete_each(client, names, partial(client.delete_schedule, cancel_runs=runs == "cancel"))
 
 
 @schedules.command()
