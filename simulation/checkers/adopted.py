@@ -28,9 +28,8 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     """Every run of another version of its job, and every job that was there and was not found."""
     for log in changelogs(evidence, SCHEDULER):
         partition = _Partition()
-        for written in log.whole:
-            for fact in written.facts():
-                yield from _follow(partition, fact)
+        for fact in log.facts():
+            yield from _follow(partition, fact)
 
 
 def _follow(partition: _Partition, fact: Fact) -> Iterator[Violation]:

@@ -20,10 +20,10 @@ from simulation.checkers.reading import (
     Data,
     Event,
     Fact,
-    Written,
     changelogs,
     events,
     instant,
+    read_up_to,
 )
 from simulation.evidence import Evidence, Place, Violation
 
@@ -116,7 +116,7 @@ def _dispatcher(log: Changelog, requests: list[Event]) -> Iterator[Violation]:
     runs, ahead = _Runs(), iter(requests)
     unread = next(ahead, None)
     for written in log.whole:
-        position = _position(written)
+        position = read_up_to(written, topics.RUNS)
         for fact in written.facts():
             _learn(runs, fact)
         while unread is not None and unread.place.offset < position:
@@ -142,12 +142,6 @@ def _read(runs: _Runs, request: Event) -> Iterator[Violation]:
         how = "ended at once" if request.data.get("terminate") else "gone before anybody begins it"
         what = f"{run[0]}: run {run[1]} was to be {how}, that is read, and it is open"
         yield Violation(invariant=ID, what=what, where=request.place)
-
-
-def _position(written: Written) -> int:
-    """Up to where the runs are read once a transaction is made."""
-    assert written.footer is not None, "what is whole has a footer"
-    return next((item["offset"] for item in written.footer["positions"] if item["topic"] == topics.RUNS), 0)
 
 
 def _run(data: Data) -> NAME:

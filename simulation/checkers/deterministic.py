@@ -45,7 +45,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
         yield from _folds_alike(log)
         yield from _decided_again(log)
     for log in changelogs(evidence, SCHEDULER):
-        yield from _tz_versions([fact for written in log.whole for fact in written.facts()])
+        yield from _tz_versions([*log.facts()])
     for event in _owners_events(evidence):
         yield from _identified(event)
 

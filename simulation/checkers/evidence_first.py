@@ -28,12 +28,12 @@ from simulation.checkers.reading import (
     Data,
     Event,
     Fact,
-    Written,
     appended_at,
     changelogs,
     documents,
     events,
     instant,
+    read_up_to,
 )  # fmt: skip
 from simulation.evidence import Evidence, Violation
 
@@ -45,7 +45,7 @@ APART_MAX = timedelta(seconds=1)  # without them: between reading a clock and st
 
 def observed(evidence: Evidence) -> int:
     """How many reports and ends of leases were looked at."""
-    ends = (fact for log in changelogs(evidence, DISPATCHER) for written in log.whole for fact in written.facts())
+    ends = (fact for log in changelogs(evidence, DISPATCHER) for fact in log.facts())
     return len(_reports(evidence)) + sum(fact.type == "attempt.finished" for fact in ends)
 
 
@@ -117,7 +117,7 @@ def _partition(
     ahead = iter(reports)
     unread = next(ahead, None)
     for written in log.whole:
-        position, made_at = _position(written), appended_at(evidence, written)
+        position, made_at = read_up_to(written, topics.ATTEMPTS), appended_at(evidence, written)
         facts = [*written.facts()]
         while unread is not None and unread.place.offset < position:
             yield from _heard(leases, unread, facts)
@@ -128,12 +128,6 @@ def _partition(
                 leases[holder] = _Lease(fact.data, listed.get(holder, []))
             elif fact.type == "attempt.finished":
                 yield from _ended(leases, fact, made_at, apart)
-
-
-def _position(written: Written) -> int:
-    """Up to where the reports are read once a transaction is made."""
-    assert written.footer is not None, "what is whole has a footer"
-    return next((item["offset"] for item in written.footer["positions"] if item["topic"] == topics.ATTEMPTS), 0)
 
 
 def _listed(reports: list[Event]) -> dict[tuple[str, str], list[datetime]]:

@@ -37,9 +37,8 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     """Every occurrence that was taken for missed and was not, or the other way round."""
     for log in changelogs(evidence, SCHEDULER):
         partition = _Partition()
-        for written in log.whole:
-            for fact in written.facts():
-                yield from _follow(partition, fact)
+        for fact in log.facts():
+            yield from _follow(partition, fact)
 
 
 def _follow(partition: _Partition, fact: Fact) -> Iterator[Violation]:

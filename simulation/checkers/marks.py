@@ -33,7 +33,7 @@ _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?
 def observed(evidence: Evidence) -> int:
     """How many occurrences and attempts were held against the marks."""
     kinds = {"run.created", "occurrence.skipped", "occurrence.deferred", "run.handed_out"}
-    return sum(fact.type in kinds for log in changelogs(evidence) for written in log.whole for fact in written.facts())
+    return sum(fact.type in kinds for log in changelogs(evidence) for fact in log.facts())
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:

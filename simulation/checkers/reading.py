@@ -88,6 +88,16 @@ class Changelog:
     whole: list[Written] = field(default_factory=list)  # those with a footer: they took effect
     odd: list[Place] = field(default_factory=list)
 
+    def facts(self) -> Iterator[Fact]:
+        """What was decided and took effect, in order."""
+        return (fact for written in self.whole for fact in written.facts())
+
+
+def read_up_to(written: Written, topic: str) -> int:
+    """Up to where a topic is read once a transaction is made."""
+    assert written.footer is not None, "what is whole has a footer"
+    return next((item["offset"] for item in written.footer["positions"] if item["topic"] == topic), 0)
+
 
 def short(type_: str) -> str:
     """The type without what all types have in common."""
@@ -216,7 +226,7 @@ def facts(evidence: Evidence, role: str) -> list[Fact]:
     """Everything that a role decided and that took effect, partition by partition in order of deciding."""
     return evidence.once(
         ("facts", role),
-        lambda: [f for log in changelogs(evidence, role) for written in log.whole for f in written.facts()],
+        lambda: [fact for log in changelogs(evidence, role) for fact in log.facts()],
     )
 
 
