@@ -15,6 +15,7 @@ from schemas.facts import (
     OccurrenceSkipped,
     Outcome,
     RunCreated,
+    RunDeferred,
     RunFinished,
     RunRetryScheduled,
     ScheduleAccepted,
@@ -63,6 +64,9 @@ def describe(fact: Fact) -> str:
         case AttemptFinished() if fact.outcome is not AttemptOutcome.SUCCEEDED:
             said = f": {fact.error.type}: {fact.error.message}" if fact.error else ""
             return f"[bold]{fact.run_id}[/] attempt {fact.attempt} [red]{fact.outcome}[/]{said}"
+        case RunDeferred():
+            until = f" until {fact.until:%H:%M:%S}" if fact.until else ""
+            return f"[bold]{fact.run_id}[/] [yellow]waits: {fact.reason}{until}[/]"
         case RunRetryScheduled():
             when = f"attempt {fact.attempt} at {fact.retry_at:%H:%M:%S}"
             return f"[bold]{fact.run_id}[/] [yellow]will be tried again[/]: {when}"
