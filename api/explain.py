@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from api import chain, views
+from api import chain, moments, views
 from projections.occurrences import DEFERRED
 from projections.store.reader import Scope, Span
 from schemas.faults import Refused
@@ -31,7 +31,8 @@ def explained(services: ApiServices, scope: Scope, name: str, span: Span) -> vie
     row = services.reader.schedule(scope, name)
     if row is None:
         return None
-    past = [_completed(services, row, view) for view in decided(services, scope, name, span)]
+    zones = _zones(services, row)
+    past = [_completed(services, row, _read_locally(view, zones)) for view in decided(services, scope, name, span)]
     begin = max(span.from_, _undecided_since(services, scope, row))
     found = past + coming(services, row, begin, span.to, span.limit - len(past))
     kept_since = services.now() - services.settings.history
@@ -49,15 +50,16 @@ def explained(services: ApiServices, scope: Scope, name: str, span: Span) -> vie
 
 
 def decided(services: ApiServices, scope: Scope, name: str, span: Span) -> list[views.Json]:
-    """Occurrences of a span that have a run, a reason for none, or a reason to wait. A run ends the waiting."""
-    runs = services.reader.created(scope, name, span)
-    have_runs = {run["nominal_time"] for run in runs}
+    """Occurrences of a span that have a run, a reason for none, or a reason to wait, which a run or a skip ends."""
+    runs, undone = services.reader.created(scope, name, span), services.reader.undone(scope, name, span)
+    wait_no_longer = {run["nominal_time"] for run in runs}
+    wait_no_longer |= {each["nominal_from"] for each in undone if each["decision"] != DEFERRED}
     found = [(run["nominal_time"], views.created(run)) for run in runs]
     found += [(run["created_at"], views.created(run)) for run in services.reader.followed(scope, name, span)]
     found += [
         (each["nominal_from"], views.undone(each))
-        for each in services.reader.undone(scope, name, span)
-        if each["decision"] != DEFERRED or each["nominal_from"] not in have_runs
+        for each in undone
+        if each["decision"] != DEFERRED or each["nominal_from"] not in wait_no_longer
     ]
     found.sort(key=lambda pair: pair[0], reverse=span.newest)
     return [view for _, view in found[: span.limit]]
@@ -184,6 +186,19 @@ def _undecided_since(services: ApiServices, scope: Scope, row: views.Row) -> dat
     ]
     since: datetime = max(known)
     return min(now, since)
+
+
+def _zones(services: ApiServices, row: views.Row) -> dict[int, str]:
+    """The zone of each version that is kept: an older one may have had another."""
+    versions = [row, *services.reader.versions(Scope(tenant=row["tenant"]), row["name"])]
+    return {each["version"]: views.timezone(each["definition"]) for each in versions}
+
+
+def _read_locally(view: views.Json, zones: Mapping[int, str]) -> views.Json:
+    """With what the clocks of its version's zone showed; a dropped reading and a range have what they have."""
+    nominal, zone = view.get("nominal_time"), zones.get(view["version"])
+    local = moments.on_clocks(nominal, zone) if nominal and zone else None
+    return view if local is None else {**view, "local_time": local}
 
 
 def _completed(services: ApiServices, row: views.Row, view: views.Json) -> views.Json:

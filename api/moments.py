@@ -25,6 +25,12 @@ def local(at: datetime, zone: str | None) -> str:
     return f"{date}{there:%H:%M:%S %Z}"
 
 
+def on_clocks(at: datetime, zone: str) -> str | None:
+    """`2026-03-01T03:00:00+01:00`; None for a zone that is not known here."""
+    where = _zone(zone)
+    return None if where is None else at.astimezone(where).isoformat()
+
+
 def distance(at: datetime, now: datetime) -> str:
     """`in 3 h 12 min`, `5 s ago`."""
     seconds = (at - now).total_seconds()

@@ -17,6 +17,12 @@ Row = Mapping[str, Any]
 Json = dict[str, Any]
 
 
+def timezone(definition: Mapping[str, Any] | None) -> str:
+    """The zone that a schedule's definition is read in."""
+    zone: str = ((definition or {}).get("trigger") or {}).get("timezone", "UTC")
+    return zone
+
+
 def schedule(row: Row, outlook: Outlook | None) -> Json:
     """A schedule as it stands. `next` are its coming occurrences; a paused one has none that will run."""
     definition = row["definition"] or {}
@@ -31,7 +37,7 @@ def schedule(row: Row, outlook: Outlook | None) -> Json:
         labels=row["labels"] or {},
         note=definition.get("note"),
         words=None if outlook is None else outlook.words,
-        timezone=(definition.get("trigger") or {}).get("timezone", "UTC"),
+        timezone=timezone(definition),
         next=coming if alive else [],
         next_run_at=coming[0] if alive and coming else None,
         last_run=_last(row),

@@ -226,6 +226,33 @@ async def test_a_deferral_that_became_a_run_is_not_told_twice(house):
     assert [each["decision"] for each in shown["occurrences"] if each["decision"] != "pending"] == ["created"]
 
 
+async def test_a_deferral_that_was_skipped_in_the_end_is_not_told_twice(house):
+    waits = OccurrenceDeferred(
+        tenant="acme", schedule="report", version=1, nominal_time=at(60), reason=DeferReason.BUFFERED, decided_at=at(60)
+    )
+    skipped = OccurrenceSkipped(
+        tenant="acme", schedule="report", version=1, reason=SkipReason.OVERLAP, decided_at=at(75), rule="overlap",
+        tz_version="2026a", nominal_time=at(60), blocked_by="report.20260301T000000Z",
+    )  # fmt: skip
+    house.happened(current("report"), waits, skipped)
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?to=2026-03-01T12:00:00Z")
+    told = [(each["decision"], each["reason"]) for each in shown["occurrences"] if each["decision"] != "pending"]
+    assert told == [("skipped", "overlap")]
+
+
+async def test_what_was_decided_says_what_the_clocks_of_its_zone_showed(house):
+    skipped = OccurrenceSkipped(
+        tenant="acme", schedule="report", version=1, reason=SkipReason.OVERLAP, decided_at=at(120), rule="overlap",
+        tz_version="2026a", nominal_time=at(120),
+    )  # fmt: skip
+    trigger = {"cron": "0 2 * * *", "timezone": "Asia/Kolkata"}
+    house.happened(current("report", trigger=trigger), created("report", 60), skipped)
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?to=2026-03-01T00:03:00Z")
+    assert [(each["decision"], each["local_time"]) for each in shown["occurrences"]] == [
+        ("created", "2026-03-01T05:31:00+05:30"), ("skipped", "2026-03-01T05:32:00+05:30"),
+    ]  # fmt: skip
+
+
 async def test_each_answer_names_what_the_decision_rests_on(house):
     waits = OccurrenceDeferred(
         tenant="acme", schedule="report", version=1, nominal_time=at(120), reason=DeferReason.BUFFERED,
