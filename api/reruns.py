@@ -14,16 +14,15 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from api import requests, views, writes
+from api import requests, selection, views, writes
 from api.commander import ANSWER_SECONDS, SOURCE
-from api.document import BY, INSTANT, NOTE, accepts
+from api.document import BY, NOTE, accepts
 from api.problems import Problem, not_found
 from api.reading import json_response, read_instant, read_labels
 from api.runs import RUN_ID_MAX, PageQuery
 from projections.store.reader import Reader, RunFilter, Scope
-from schemas import identity, refusals
+from schemas import identity
 from schemas.facts import Outcome, RunCreated
-from schemas.faults import Fault, Refused
 
 if TYPE_CHECKING:
     from api.reading import Reads
@@ -43,21 +42,11 @@ _HOW: dict[str, dict[str, Any]] = {
     "by": BY,
 }
 _ONE = {**_HOW, "payload": {"type": "object", "description": "in place of the old run's"}}
-_SELECTOR: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "description": "which, by their runs; {} is all of the tenant. Instants are half-open, of the creation",
-    "properties": {
-        "schedule": {"type": "string"},
-        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-        "from": INSTANT,
-        "to": INSTANT,
-    },
-}
+_SELECTOR = selection.schema("which, by their runs; {} is all of the tenant. Instants are half-open, of the creation")
 _MANY = {
     "selector": _SELECTOR,
-    "limit": {"type": "integer", "minimum": 1, "maximum": SELECTED_MAX, "default": SELECTED_MAX},
-    "cursor": {"type": "string", "description": "goes on where an answer with a cursor has ended"},
+    "limit": selection.limit_schema(SELECTED_MAX),
+    "cursor": selection.CURSOR,
 }
 
 
@@ -152,7 +141,7 @@ class RerunRoutes:
         scope = Scope(tenant=requests.name(tenant, "tenant"))
         document = await requests.json_object(request)
         requests.only(document, (*_MANY, *_HOW))
-        chosen, limit = _selected(document.get("selector")), _limit(document)
+        chosen, limit = selection.read(document.get("selector"), _DEAD), selection.limit(document, SELECTED_MAX)
         how = {name: document[name] for name in _HOW if name in document}
         page = (await self._reads.ask(
             request, self._services.reader.runs, scope, chosen, cursor=document.get("cursor"), limit=limit
@@ -239,34 +228,3 @@ def _data(old: _Old, how: dict[str, Any]) -> dict[str, Any]:
 def _told(redriven: list[dict[str, Any]], refused: list[dict[str, Any]], position: str, more: Any) -> Response:
     headers = {writes.POSITION: position} if position else {}
     return json_response({"redriven": redriven, "refused": refused, **more}, headers=headers)
-
-
-def _limit(document: dict[str, Any]) -> int:
-    limit = document.get("limit", SELECTED_MAX)
-    if type(limit) is not int or not 1 <= limit <= SELECTED_MAX:
-        message = f"must be a number from 1 to {SELECTED_MAX}"
-        raise Refused(Fault(pointer="/limit", code="range", message=message, remedy="go on by the cursor"))
-    return limit
-
-
-def _selected(selector: Any) -> RunFilter:
-    """`{}` names all; what stands in it must all fit."""
-    if not isinstance(selector, dict):
-        message = 'say which: {"schedule": …}, {"labels": {…}}, {"from": …, "to": …}, or {} for all'
-        raise Refused(Fault(pointer="/selector", code="missing", message=message))
-    known = tuple(_SELECTOR["properties"])
-    faults = [refusals.unknown_field(field, known, "/selector") for field in selector if field not in known]
-    labels = selector.get("labels", {})
-    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
-        faults.append(Fault(pointer="/selector/labels", code="type", message="must be an object of strings"))
-    faults += [
-        Fault(pointer=f"/selector/{field}", code="type", message="must be a string")
-        for field in ("schedule", "from", "to")
-        if not isinstance(selector.get(field, ""), str)
-    ]
-    if faults:
-        raise Refused(*faults)
-    return RunFilter(
-        schedule=selector.get("schedule"), states=_DEAD, labels=labels,
-        from_=read_instant(selector.get("from"), "/selector/from"), to=read_instant(selector.get("to"), "/selector/to"),
-    )  # fmt: skip

@@ -1,18 +1,17 @@
-"""Runs: list, one with its attempts, its events and the runs of it, cancel."""
+"""Runs: list, one with its attempts, its events and the runs of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from api import requests, views, writes
-from api.document import BY, NOTE, accepts
+from api import requests, views
 from api.problems import not_found
 from api.reading import read_instant, read_labels
 from projections.store.reader import ALL, OPEN_STATES, RunFilter, Scope
-from schemas import identity, refusals
+from schemas import refusals
 from schemas.facts import Outcome
 from schemas.faults import Refused
 
@@ -58,8 +57,6 @@ class RunRoutes:
         add = router.add_api_route
         add("/v1/runs", self.list_all, methods=["GET"], summary="Runs of all tenants, newest first")
         add("/v1/tenants/{tenant}/runs", self.list_of_tenant, methods=["GET"], summary="Runs of a tenant, newest first")
-        noted = accepts(note=NOTE, by=BY)
-        add(f"{one}:cancel", self.cancel, methods=["POST"], summary="Ask a run to end", openapi_extra=noted)
         add(one, self.get, methods=["GET"], summary="One run with its attempts and events")
         return router
 
@@ -75,17 +72,6 @@ class RunRoutes:
         if answered.value is None:
             raise not_found(f"run {run_id} of {tenant}")
         return answered.json(answered.value)
-
-    async def cancel(self, request: Request, tenant: str, run_id: str) -> Response:
-        document = await requests.json_object(request)
-        requests.only(document, ("note", "by"))
-        schedule = identity.schedule_of(run_id)
-        if len(run_id) > RUN_ID_MAX or not identity.is_name(schedule):
-            raise not_found(f"run {run_id[:RUN_ID_MAX]} of {tenant}")
-        data: dict[str, Any] = {
-            "tenant": requests.name(tenant, "tenant"), "name": schedule, "run_id": run_id, **document
-        }  # fmt: skip
-        return await writes.send(self._services.commander, request, "tidewheel.run.cancel.v1", data)
 
     async def _list(self, request: Request, scope: Scope, wanted: RunQuery) -> Response:
         reader = self._services.reader

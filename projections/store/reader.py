@@ -57,6 +57,7 @@ class RunFilter:
     from_: datetime | None = None
     to: datetime | None = None
     labels: Mapping[str, str] | None = None
+    queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +217,8 @@ class Reader:
         query = _within(scope, select(table))
         if wanted.schedule is not None:
             query = query.where(table.c.schedule == wanted.schedule)
+        if wanted.queue is not None:
+            query = query.where(table.c.queue == wanted.queue)
         if wanted.states:
             query = query.where(table.c.state.in_(wanted.states))
         if wanted.from_ is not None:

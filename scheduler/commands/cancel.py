@@ -72,5 +72,6 @@ def _finished(state: ScheduleState, run_id: str) -> Accepted:
 
 
 def _unknown(run_id: str) -> Rejected:
-    message, remedy = f"there is no run {run_id}", "list the runs there are"
+    # How runs ended that have no instant is not kept here, only by the read model.
+    message, remedy = f"no run {run_id} is open, and none is known to have ended", "list the runs there are"
     return rejected("not_found", 404, message, remedy, pointer="/data/run_id", body={"run_id": run_id})

@@ -72,6 +72,8 @@ PATHS = """
     POST /v1/tenants/acme/schedules/report:trigger
     POST /v1/tenants/acme/schedules:pause
     POST /v1/tenants/{}/runs/{}:cancel
+    POST /v1/tenants/acme/runs:cancel
+    POST /v1/runs:cancel
     POST /v1/queues/{}/workers:report
     POST /v1/queues/default/leases:claim
     POST /v1/leases:heartbeat

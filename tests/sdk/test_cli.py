@@ -749,3 +749,52 @@ def test_all_of_a_choice_are_redriven_request_by_request(tidewheel_, routes, req
 @pytest.mark.parametrize("words", ["", "a.1 --all", "a.1 --schedule a", "--schedule a", "--all --label team"])
 def test_a_redrive_names_runs_or_says_all(tidewheel_, words):
     assert tidewheel_("dead-letters", "redrive", *words.split())[0] == 2
+
+
+OPEN = "/v1/tenants/acme/runs"
+
+
+def test_open_runs_of_a_choice_are_cancelled_request_by_request_and_counted(tidewheel_, routes, requests):
+    routes["POST", f"{OPEN}:cancel"] = [
+        Response({
+            "runs": [{"tenant": "acme", "run_id": "a.2", "state": "cancelled_before_dispatch"}],
+            "counts": {"cancelled_before_dispatch": 1}, "cursor": "next",
+        }),
+        Response({
+            "runs": [{"tenant": "acme", "run_id": "a.1", "state": "cancel_requested"}],
+            "counts": {"cancel_requested": 1},
+        }),
+    ]  # fmt: skip
+    code, out, _ = tidewheel_(
+        "runs", "cancel", "--tenant", "acme", "--all", "--queue", "mail", "--state", "queued", "--label", "team=ops",
+        "--from", "2026-03-01", "--note", "wrong data",
+    )  # fmt: skip
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "acme/a.2: cancelled before dispatch", "acme/a.1: cancel requested",
+            "1 cancel requested, 1 cancelled before dispatch",
+        ],
+    )  # fmt: skip
+    chosen = {"queue": "mail", "state": "queued", "labels": {"team": "ops"}, "from": "2026-03-01T00:00:00Z"}
+    asked = {"selector": chosen, "note": "wrong data"}
+    assert [each.json for each in requests] == [asked, {**asked, "cursor": "next"}]
+
+
+def test_what_was_refused_of_a_cancelled_choice_is_said(tidewheel_, routes):
+    refused = {"tenant": "acme", "run_id": "a.1", "reason": "too_many_delayed", "detail": "send it again"}
+    routes["POST", "/v1/runs:cancel"] = Response({"runs": [refused], "counts": {"refused": 1}})
+    code, out, _ = tidewheel_("runs", "cancel", "--all", "--all-tenants", "--queue", "mail")
+    assert (code, out.splitlines()) == (1, ["refused acme/a.1: send it again", "1 refused"])
+
+
+def test_a_choice_without_open_runs_says_so(tidewheel_, routes):
+    routes["POST", f"{OPEN}:cancel"] = Response({"runs": [], "counts": {}})
+    assert tidewheel_("runs", "cancel", "--tenant", "acme", "--all") == (0, "no open run\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", ["", "a.1 --all", "a.1 --queue q", "--queue q", "--all-tenants", "--all --label team"]
+)
+def test_a_cancel_names_runs_or_says_all(tidewheel_, words):
+    assert tidewheel_("runs", "cancel", *words.split())[0] == 2

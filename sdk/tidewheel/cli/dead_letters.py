@@ -50,7 +50,7 @@ def redrive(
     to: datetime | None, tenant: str | None, url: str | None, **how: Any,
 ) -> None:  # fmt: skip
     """Another run of dead letters, once each: those named, or with --all those that the options choose."""
-    chosen = _chosen(schedule, label, from_, to)
+    chosen = options.chosen(schedule=schedule, label=label, from_=from_, to=to)
     if all_ == bool(run_ids) or (chosen and not all_):
         raise click.UsageError("name runs, or give --all, which --schedule, --label, --from and --to narrow")
     with options.connect(url, tenant) as client:
@@ -63,16 +63,6 @@ def redrive(
             return f"{tenant}/{run_id} redriven as {body.get('run_id')}"
 
         naming.each(client, run_ids, act)
-
-
-def _chosen(
-    schedule: str | None, label: tuple[str, ...], from_: datetime | None, to: datetime | None
-) -> dict[str, Any]:
-    pairs = [text.partition("=") for text in label]
-    if not all(key and equals for key, equals, _ in pairs):
-        raise click.UsageError("a label is written team=finance")
-    named = {"schedule": schedule, "from": from_, "to": to, "labels": {key: value for key, _, value in pairs} or None}
-    return {key: value for key, value in named.items() if value is not None}
 
 
 def _redrive_all(client: Client, chosen: Mapping[str, Any], how: Mapping[str, Any]) -> None:

@@ -31,6 +31,17 @@ def between(function: F) -> F:
     return lower(upper(function))
 
 
+def chosen(
+    *, label: tuple[str, ...] = (), from_: datetime | None = None, to: datetime | None = None, **named: Any
+) -> dict[str, Any]:
+    """The selector that options amount to; what is not given is not in it."""
+    pairs = [text.partition("=") for text in label]
+    if not all(key and equals for key, equals, _ in pairs):
+        raise click.UsageError("a label is written team=finance")
+    said = {**named, "from": from_, "to": to, "labels": {key: value for key, _, value in pairs}}
+    return {key: value for key, value in said.items() if value}
+
+
 def again(function: F) -> F:
     """How a run is run again."""
     words = "Whose job it has: the old run's (if not given), or the schedule's as it stands."

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from tidewheel.cli import later, naming, options, output
-from tidewheel.client import ALL_TENANTS
+from tidewheel.client import ALL_TENANTS, Client
 
 COLUMNS = ("TENANT", "RUN", "STATE", "CAUSE", "TIME", "TOOK", "ATTEMPTS")
+REQUESTS_MAX = 1_000  # of one command: two hundred thousand runs; whoever has more says it again
 
 
 @click.group()
@@ -62,19 +64,56 @@ def show(*, run_id: str, tenant: str | None, as_json: bool, url: str | None) -> 
 
 
 @runs.command()
-@click.argument("run_ids", nargs=-1, required=True)
+@click.argument("run_ids", nargs=-1)
+@click.option("--all", "all_", is_flag=True, help="All open runs of the tenant, or those that the other options name.")
+@click.option("--all-tenants", is_flag=True, help="With --all: of every tenant, such as all that wait in a --queue.")
+@click.option("--queue", help="With --all: only runs of this queue.")
+@click.option("--schedule", help="With --all: only runs of this schedule.")
+@click.option("--state", type=click.Choice(["queued", "running", "retry_wait"]), help="With --all: only in this state.")
+@click.option("--label", multiple=True, help="With --all: only with this label: team=finance.")
+@options.between
 @click.option("--note", default="", help="Why; kept with the run's history.")
 @options.tenant
 @options.url
-def cancel(*, run_ids: tuple[str, ...], note: str, tenant: str | None, url: str | None) -> None:
-    """Ask runs to end. The answer says what was true at that moment."""
+def cancel(
+    *, run_ids: tuple[str, ...], all_: bool, all_tenants: bool, note: str, tenant: str | None, url: str | None,
+    **named: Any,
+) -> None:  # fmt: skip
+    """Ask runs to end: those named, or with --all those that the options choose. Each answer says what was true."""
+    chosen = options.chosen(**named)
+    if all_ == bool(run_ids) or ((chosen or all_tenants) and not all_):
+        raise click.UsageError("name runs, or give --all, which the other options narrow")
     with options.connect(url, tenant) as client:
+        if all_:
+            _cancel_all(client, ALL_TENANTS if all_tenants else client.tenant, chosen, note)
+            return
 
         def act(tenant: str, run_id: str) -> str:
             state = str(client.cancel_run(run_id, tenant=tenant, note=note).body.get("state", "cancelled"))
             return f"{tenant}/{run_id}: {state.replace('_', ' ')}"
 
         naming.each(client, run_ids, act)
+
+
+def _cancel_all(client: Client, tenant: str, chosen: Mapping[str, Any], note: str) -> None:
+    """One request after another, as far as there are any; then how many were met in which state."""
+    counts, cursor = Counter[str](), None
+    for _ in range(REQUESTS_MAX):
+        body = client.cancel_runs(chosen, tenant=tenant, note=note, cursor=cursor).body
+        for each in body["runs"]:
+            state, why = each.get("state"), each.get("detail") or each.get("reason")
+            said = why if state is None else state.replace("_", " ")
+            output.say(f"{each['tenant']}/{each['run_id']}: {said}", state="refused" if state is None else None)
+        counts.update(body["counts"])
+        if body.get("stopped"):
+            output.say(f"stopped: {body['stopped']}", state="refused")
+            counts["refused"] += 1
+        cursor = body.get("cursor")
+        if cursor is None:
+            break
+    output.say(", ".join(f"{counts[state]} {state.replace('_', ' ')}" for state in sorted(counts)) or "no open run")
+    if counts["refused"] or cursor is not None:
+        click.get_current_context().exit(1)
 
 
 @runs.command()
