@@ -2,8 +2,9 @@
 
 creation         one scheduler partition with a backlog: runs created a second, and per second of its processor time
 floor            the same transactions (records, partitions, bytes), produced by confluent-kafka with nothing in between
-start delay      K schedules due on every whole second; start of the user's code minus the nominal instant
+start delay      K schedules due every second, at one instant or spread; as `bench.line` says
 whole runs/s     more schedules than can be served; outcomes folded into rows per second while saturated
+processor        its time a run, meanwhile, of each process and of the broker
 
 For the whole line there are two processes of Tidewheel and one worker beside the broker.
 """
@@ -25,7 +26,7 @@ from typing import NamedTuple
 import orjson
 from confluent_kafka import Producer
 
-from bench.line import SLOTS, Server, free_port, percentile, start_delays, wait_until_ready, whole_rate
+from bench.line import SLOTS, Server, children_of, flood, free_port, print_delays, print_micros, wait_until_ready
 from deploy.kafka.broker import Cluster
 from node.roles import SCHEDULER, Entropy
 from runtime.logs.kafka.log import KafkaLog
@@ -64,16 +65,13 @@ def main() -> None:
         print(f"  floor           {bare.wall:7.0f} runs/s   {bare.core:7.0f} per core")
         print(f"  ratio           {ours.wall / bare.wall:7.2f}          {ours.core / bare.core:7.2f}")
         for rate in [int(rate) for rate in os.environ.get("RATES", "100,500,1000").split(",") if rate]:
-            with server(cluster.bootstrap, f"delay{rate}.") as running:
-                delays = start_delays(running, rate)
-            p50, p99 = percentile(delays, 50), percentile(delays, 99)
-            print(
-                f"start delay at {rate:>5} runs/s   p50 {p50:6.1f} ms   p99 {p99:6.1f} ms   max {max(delays):6.1f} ms"
-                f"   ({len(delays)} starts)"
-            )
+            for spread in (False, True):
+                with server(cluster.bootstrap, f"delay{rate}{spread}.") as running:
+                    print_delays(running, rate, spread=spread)
         with server(cluster.bootstrap, "flood.") as running:
-            whole = whole_rate(running, int(os.environ.get("FLOOD", "1500")))
-        print(f"whole runs per second  {whole:6.0f}")
+            whole = flood(running, int(os.environ.get("FLOOD", "1500")))
+        print(f"whole runs per second  {whole.rate:6.0f}")
+        print_micros(whole)
 
 
 # --- creation ---------------------------------------------------------------------------------------------------------
@@ -191,17 +189,22 @@ def server(bootstrap: str, namespace: str) -> Iterator[Server]:
             f'read_model = "sqlite:///{folder}/read-model.sqlite"\n',
             encoding="utf-8",
         )
+        (broker,) = children_of(os.getpid())
         tidewheel = str(Path(sys.executable).parent / "tidewheel")
         serve = [tidewheel, "serve", "--config", str(config), "--data"]
         queue = [tidewheel, "admin", "topics", "create", "--config", str(config), "--queue", "default"]
         subprocess.run(queue, check=True, stdout=subprocess.DEVNULL)
         api = running.enter_context(process([*serve, f"{folder}/api", "--roles", "api,projector"], folder))
-        running.enter_context(process([*serve, f"{folder}/owners", "--roles", "scheduler,dispatcher"], folder))
+        owners = running.enter_context(process([*serve, f"{folder}/owners", "--roles", "scheduler,dispatcher"], folder))
         worker = [tidewheel, "worker", "bench.line_tasks:worker", "--slots", str(SLOTS), "--bootstrap", bootstrap]
         environment = {"TIDEWHEEL_BENCH_NOTES": str(notes)}
-        running.enter_context(process([*worker, "--namespace", namespace], folder, environment))
+        workers = running.enter_context(process([*worker, "--namespace", namespace], folder, environment))
         wait_until_ready(f"http://127.0.0.1:{port}", api)
-        yield Server(url=f"http://127.0.0.1:{port}", data=Path(folder), notes=notes, registered_per_second=15)
+        processes = {"owners": owners.pid, "api and projector": api.pid, "worker": workers.pid, "broker": broker}
+        yield Server(
+            url=f"http://127.0.0.1:{port}", data=Path(folder), notes=notes, processes=processes,
+            registered_per_second=15,
+        )  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -1,7 +1,10 @@
 """The whole line on one machine: `tidewheel dev` on the embedded log, its workers in a child process over HTTP.
 
-start delay      K schedules due on every whole second; start of the user's code minus the nominal instant
+start delay      K schedules due every second; start of the user's code minus the instant at which its run was due
+  on the second  all K at the same instant, as `0 * * * *` makes it: the last one waits for K others to be handed out
+  spread         by a jitter of a second, evenly: what a run waits for by itself
 whole runs/s     more schedules than can be served; outcomes folded into rows per second while saturated
+processor        its time a run, meanwhile, of the server and of its children
 floor            one loop that writes the same number of records and rows with nothing in between
 """
 
@@ -15,10 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 from rocksdict import Options, Rdict, WriteBatch
@@ -41,24 +45,46 @@ class Server:
     url: str
     data: Path
     notes: Path
+    processes: Mapping[str, int]  # their ids by what they are called in the table
     registered_per_second: int = REGISTERED_PER_SECOND
+
+
+class Flood(NamedTuple):
+    """What became of more runs than could be served: how many a second, and microseconds of processor time a run."""
+
+    rate: float
+    micros: Mapping[str, float]
 
 
 def main() -> None:
     """Print the table."""
     rates = [int(rate) for rate in os.environ.get("RATES", "100,500,1000").split(",") if rate]
     for rate in rates:
-        with server() as running:
-            delays = start_delays(running, rate)
-            p50, p99, worst = percentile(delays, 50), percentile(delays, 99), max(delays)
-            print(
-                f"start delay at {rate:>5} runs/s   p50 {p50:6.1f} ms   p99 {p99:6.1f} ms   max {worst:6.1f} ms"
-                f"   ({len(delays)} starts)"
-            )
+        for spread in (False, True):
+            with server() as running:
+                print_delays(running, rate, spread=spread)
     with server() as running:
-        whole = whole_rate(running, int(os.environ.get("FLOOD", "1500")))
+        whole = flood(running, int(os.environ.get("FLOOD", "2500")))
     least = floor()
-    print(f"whole runs per second        {whole:8.0f}   floor {least:8.0f}   ratio {whole / least:.3f}")
+    print(f"whole runs per second        {whole.rate:8.0f}   floor {least:8.0f}   ratio {whole.rate / least:.3f}")
+    print_micros(whole)
+
+
+def print_delays(running: Server, rate: int, *, spread: bool) -> None:
+    """One line."""
+    delays = start_delays(running, rate, spread=spread)
+    p50, p99, worst = percentile(delays, 50), percentile(delays, 99), max(delays)
+    shape = "spread" if spread else "on the second"
+    print(
+        f"start delay at {rate:>5} runs/s, {shape:<13}   p50 {p50:6.1f} ms   p99 {p99:6.1f} ms   max {worst:6.1f} ms"
+        f"   ({len(delays)} starts)"
+    )
+
+
+def print_micros(flooded: Flood) -> None:
+    """One line."""
+    each = "   ".join(f"{name} {micros:.0f} µs" for name, micros in flooded.micros.items())
+    print(f"processor time a run         {sum(flooded.micros.values()):8.0f} µs: {each}")
 
 
 @contextlib.contextmanager
@@ -82,7 +108,8 @@ def server() -> Iterator[Server]:
         url = f"http://127.0.0.1:{port}"
         try:
             wait_until_ready(url, process)
-            yield Server(url=url, data=Path(folder) / "data", notes=notes)
+            processes = {"server": process.pid} | {module_of(child): child for child in children_of(process.pid)}
+            yield Server(url=url, data=Path(folder) / "data", notes=notes, processes=processes)
         finally:
             process.terminate()
             process.wait(30)
@@ -100,14 +127,14 @@ def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     raise SystemExit("the server did not become ready")
 
 
-def register(running: Server, count: int, *, instants: int = 0) -> int:
+def register(running: Server, count: int, *, instants: int = 0, spread: bool = False) -> int:
     """Schedules due every second, or in `instants` seconds only, from when all are registered: that epoch second."""
     first = int(time.time()) + WARM_UP_SECONDS + count // running.registered_per_second
 
     trigger = (
         {"at": [spelt(first + second) for second in range(instants)]}
         if instants
-        else {"every": "PT1S", "anchor": spelt(first)}
+        else {"every": "PT1S", "anchor": spelt(first)} | ({"jitter": "PT1S"} if spread else {})
     )
 
     def put(number: int) -> None:
@@ -125,32 +152,69 @@ def register(running: Server, count: int, *, instants: int = 0) -> int:
     return first
 
 
-def start_delays(running: Server, rate: int) -> list[float]:
-    """Milliseconds from nominal instant to start, over SECONDS after the warm-up."""
-    first = register(running, rate) + WARM_UP_SECONDS
+def start_delays(running: Server, rate: int, *, spread: bool = False) -> list[float]:
+    """Milliseconds from the instant at which a run was due to its start, over SECONDS after the warm-up."""
+    first = register(running, rate, spread=spread) + WARM_UP_SECONDS
     time.sleep(first + SECONDS + 1.5 - time.time())
-    notes = NOTE.iter_unpack(running.notes.read_bytes())
     window = range(first * 1_000_000, (first + SECONDS) * 1_000_000)
-    return [(start - due) / 1000 for _, due, start in notes if due in window]
+    notes = [note for note in NOTE.iter_unpack(running.notes.read_bytes()) if note[1] in window]
+    due = due_instants(running.data)
+    while any(note[:2] not in due for note in notes):  # rows come a moment later than starts
+        time.sleep(0.5)
+        due = due_instants(running.data)
+    return [(start - due[number, nominal]) / 1000 for number, nominal, start in notes]
 
 
-def whole_rate(running: Server, schedules: int) -> float:
-    """Runs a second from the first instant that is due until the last outcome has become a row.
+def due_instants(data: Path) -> dict[tuple[int, int], int]:
+    """When each run was due, by the number of its schedule and its nominal instant; all in microseconds."""
+    asked = "SELECT CAST(substr(schedule, 2) AS INTEGER), nominal_time, due_at FROM runs"
+    with contextlib.closing(read_model(data)) as rows:
+        return {(number, nominal * 1000): due * 1000 for number, nominal, due in rows.execute(asked)}
+
+
+def flood(running: Server, schedules: int) -> Flood:
+    """From the first instant that is due until the last outcome has become a row.
 
     The flood is finite: more is due in its few seconds than can be served in them.
     """
     first = register(running, schedules, instants=FLOOD_SECONDS)
     time.sleep(first - time.time())
-    while finished_rows(running.data) < schedules * FLOOD_SECONDS:
+    runs, began = schedules * FLOOD_SECONDS, processor_seconds(running)
+    while finished_rows(running.data) < runs:
         time.sleep(0.05)
-    return schedules * FLOOD_SECONDS / (time.time() - first)
+    rate, ended = runs / (time.time() - first), processor_seconds(running)
+    return Flood(rate, {name: (ended[name] - began[name]) / runs * 1e6 for name in began})
+
+
+def processor_seconds(running: Server) -> dict[str, float]:
+    """What each process has worked so far, as Linux counts it."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    fields = {
+        name: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        for name, pid in running.processes.items()
+    }
+    return {name: (int(found[11]) + int(found[12])) / ticks for name, found in fields.items()}
+
+
+def module_of(pid: int) -> str:
+    """The module that a process was started with, as `python -m module`."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[2].decode()
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
 
 
 def finished_rows(data: Path) -> int:
     """Runs with an outcome in the read model."""
-    model = data / f"read-model-{tables.VERSION}.sqlite"
-    with contextlib.closing(sqlite3.connect(f"file:{model}?mode=ro", uri=True)) as rows:
+    with contextlib.closing(read_model(data)) as rows:
         return int(rows.execute("SELECT count(*) FROM runs WHERE finished_at IS NOT NULL").fetchone()[0])
+
+
+def read_model(data: Path) -> sqlite3.Connection:
+    """The rows, to be looked at."""
+    return sqlite3.connect(f"file:{data / f'read-model-{tables.VERSION}.sqlite'}?mode=ro", uri=True)
 
 
 def floor() -> float:
