@@ -13,22 +13,23 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from prometheus_client import Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 
 from api.problems import Problem, unforeseen
 from api.reports import REPORT_BYTES_MAX
+from runtime import telemetry
+from runtime.telemetry import Metric
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
+    from prometheus_client import CollectorRegistry, Counter, Histogram
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _log = logging.getLogger("tidewheel.api")
 
 BODY_BYTES_MAX = 256 * 1024
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS = _SAFE | {"PUT", "POST", "DELETE", "PATCH"}  # a client may send any word; a series for each would have no end
 _LENGTH = re.compile(r"[0-9]{1,15}")
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -48,13 +49,8 @@ class Gate:
     def __init__(self, app: ASGIApp, *, allowed_hosts: Iterable[str], registry: CollectorRegistry) -> None:
         self._app = app
         self._allowed_hosts = frozenset(allowed_hosts)
-        self._requests = Counter(
-            "tidewheel_http_requests_total", "Requests answered.", ("method", "route", "status"), registry=registry
-        )
-        self._seconds = Histogram(
-            "tidewheel_http_request_seconds", "Time to the end of the answer.", ("method", "route"),
-            registry=registry, buckets=_SECONDS,
-        )  # fmt: skip
+        self._requests: Counter = telemetry.make(Metric.HTTP_REQUESTS, registry)
+        self._seconds: Histogram = telemetry.make(Metric.HTTP_REQUEST_SECONDS, registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or pass on with a bounded body; headers and figures for both."""
@@ -85,8 +81,9 @@ class Gate:
             await unforeseen().response()(scope, receive, answer)
         finally:
             route = getattr(scope.get("route"), "path", "-")
-            self._requests.labels(scope["method"], route, str(status)).inc()
-            self._seconds.labels(scope["method"], route).observe(time.perf_counter() - began)
+            method = scope["method"] if scope["method"] in _METHODS else telemetry.OTHER
+            self._requests.labels(method, route, str(status)).inc()
+            self._seconds.labels(method, route).observe(time.perf_counter() - began)
 
     def _objection(self, scope: Scope) -> Problem | None:
         headers = Headers(scope=scope)

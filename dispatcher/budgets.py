@@ -63,14 +63,23 @@ def opens_at(budget: Budget) -> datetime:
     return _EPOCH + (budget.minute + gone) * _MINUTE
 
 
+def used(budget: Budget, at: datetime) -> float:
+    """Retries of the last ten minutes over those that are allowed; from 1.0 on, the next one waits."""
+    gone = min(max(minute_of(at) - budget.minute, 0), MINUTES)
+    return sum(budget.retries[gone:]) / _allowed(budget, gone)
+
+
 def is_over(budget: Budget, at: datetime) -> bool:
     """Whether nothing that it counts is in the window any longer."""
     return minute_of(at) - budget.minute >= MINUTES
 
 
 def _has_room(budget: Budget, gone: int) -> bool:
-    firsts, retries = sum(budget.firsts[gone:]), sum(budget.retries[gone:])
-    return retries < max(RETRIES_MIN, firsts * budget.percent // 100)
+    return sum(budget.retries[gone:]) < _allowed(budget, gone)
+
+
+def _allowed(budget: Budget, gone: int) -> int:
+    return max(RETRIES_MIN, sum(budget.firsts[gone:]) * budget.percent // 100)
 
 
 def _with(minutes: tuple[int, ...], gone: int, more: int) -> tuple[int, ...]:

@@ -17,8 +17,10 @@ from node.folder import DataFolder
 from node.ingress import Binding, IngressService, of_others
 from node.process import Node, create_topics, worker_processes
 from node.roles import Roles
+from node.scraping import MetricsServer
 from runtime.clock import SystemClock
 from runtime.logs.kafka.log import KafkaLog
+from runtime.telemetry import Event, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,14 +48,17 @@ def compose_process(
         folder = DataFolder.hold(settings.data / f"process-{number}")
         undo.callback(folder.release)
         folder.check_layout(settings.layout)
-        log = KafkaLog(settings.log, SystemClock())
+        log = KafkaLog(settings.log, SystemClock(), replaced=lambda id_, why: producer_replaced(telemetry, id_, why))
         undo.callback(log.close)
         create_topics(log, settings)
         name = f"{node_id(settings)}-{number}"
         node = _compose(settings, telemetry, log, folder.path, name, tasks)
+        scraped = metrics_servers(settings, telemetry, number)
         bound = ingress_services(settings, telemetry, name=name, undo=undo)
         release = undo.pop_all()
-    return replace(node, services=(*node.services, *bound), release=release.close, named_by=named_by(settings))
+    return replace(
+        node, services=(*scraped, *node.services, *bound), release=release.close, named_by=named_by(settings)
+    )
 
 
 def _compose(
@@ -100,6 +105,20 @@ def ingress_services(
         for topic, tenant in sorted(settings.ingress.items())
     )
     return tuple(IngressService(each, log, member=name, clock=clock, telemetry=telemetry) for each in bindings)
+
+
+def metrics_servers(settings: ClusterSettings, telemetry: Telemetry, number: int) -> tuple[MetricsServer, ...]:
+    """Each process of a machine has a port of its own. First of all services, so that a long restore can be watched."""
+    if not settings.metrics_port:
+        return ()
+    return (MetricsServer(telemetry.registry, host=settings.host, port=settings.metrics_port + number),)
+
+
+def producer_replaced(telemetry: Telemetry, transactional_id: str, reason: str) -> None:
+    """A commit left doubt, and its producer is another one now (`runtime.logs.kafka.doubt`)."""
+    role, _, partition = transactional_id.rpartition(".")
+    telemetry.count(Metric.PRODUCERS_REPLACED, {"role": role, "partition": partition})
+    telemetry.warning(Event.PRODUCER_REPLACED, role=role, partition=partition, reason=reason)
 
 
 def processes_of(settings: ClusterSettings, telemetry: Telemetry) -> Node:

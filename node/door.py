@@ -14,6 +14,7 @@ from api.leases import SimpleLeases
 from api.relay import WorkerRelay
 from api.services import LOOPBACK, ApiServices, ApiSettings
 from node.forecast import Arithmetic, forecast
+from node.model_figures import ModelFigures
 from node.web import WebServer
 from schemas import topics
 
@@ -59,7 +60,8 @@ def open_door(
         ),
     )  # fmt: skip
     web.serve(create_app(services))
-    return Door(web=web, services=(appender, commander, feed, web))
+    figures = ModelFigures(log, reader, progress, telemetry)
+    return Door(web=web, services=(appender, commander, feed, figures, web))
 
 
 def ensure_queue(log: Log, settings: NodeSettings, queue: str) -> None:

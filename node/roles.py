@@ -7,6 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from dispatcher.core import DispatcherCore
+from node.figures import DispatcherFigures, SchedulerFigures
 from runtime.clock_watch import Remembered
 from runtime.continuity import check_count
 from runtime.host import PartitionService, RoleService, pause_when_fenced
@@ -14,6 +15,7 @@ from runtime.partition import Inputs, Partition
 from runtime.processor import Processor, World
 from runtime.restore import told_store_set_aside
 from runtime.stores.rocksdb import RocksStore
+from runtime.telemetry import Metric
 from scheduler import SchedulerCore
 from scheduler.occurrences import tz_version
 from schemas import topics
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.log import Log
     from runtime.machine import Core
+    from runtime.observer import Observer
     from runtime.telemetry import Telemetry
 
 SCHEDULER = Inputs(
@@ -77,11 +80,11 @@ class Roles:
 
     def scheduler(self) -> RoleService:
         """Decides when."""
-        return self._role("scheduler", SCHEDULER, self._scheduler_core)
+        return self._role("scheduler", SCHEDULER, self._scheduler_core, SchedulerFigures)
 
     def dispatcher(self) -> RoleService:
         """Decides who, and what next."""
-        return self._role("dispatcher", DISPATCHER, self._dispatcher_core)
+        return self._role("dispatcher", DISPATCHER, self._dispatcher_core, DispatcherFigures)
 
     def _scheduler_core(self, number: int) -> SchedulerCore:
         return SchedulerCore(
@@ -91,21 +94,28 @@ class Roles:
     def _dispatcher_core(self, number: int) -> DispatcherCore:
         return DispatcherCore(self._layout, number, remembered_for=self._retention.runs)
 
-    def _role(self, role: str, inputs: Inputs, core: Callable[[int], Core[Any]]) -> RoleService:
+    def _role(
+        self, role: str, inputs: Inputs, core: Callable[[int], Core[Any]],
+        observer: Callable[[Telemetry, int], Observer],
+    ) -> RoleService:  # fmt: skip
         def make(number: int, log: Log) -> PartitionService:
             # A partition that the layout does not have shows that somebody added some: nobody may go on as if not.
             found = max(log.partitions(inputs.lead), number + 1)
             check_count(inputs.lead, found, self._partitions_of(role))
             partition = Partition(role=role, number=number, inputs=inputs, layout=self._layout)
-            return self._service(partition, core, log)
+            return self._service(partition, core, observer, log)
 
+        self._telemetry.set(Metric.ROLE_PARTITIONS, {"role": role}, self._partitions_of(role))
         member = f"{role}-{self._member}"
         return RoleService(role, inputs.lead, self._log, member=member, make=make, telemetry=self._telemetry)
 
     def _partitions_of(self, role: str) -> int:
         return self._layout.shard if role == "dispatcher" else self._layout.schedule
 
-    def _service(self, partition: Partition, core: Callable[[int], Core[Any]], log: Log) -> PartitionService:
+    def _service(
+        self, partition: Partition, core: Callable[[int], Core[Any]], observer: Callable[[Telemetry, int], Observer],
+        log: Log,
+    ) -> PartitionService:  # fmt: skip
         world = World(
             clock=self._clock, entropy=Entropy(), telemetry=self._telemetry, remembered=self._remembered
         )  # fmt: skip
@@ -116,8 +126,9 @@ class Roles:
                 told=lambda reason, kept: told_store_set_aside(partition, self._telemetry, reason, kept),
             )
             return Processor(
-                core(partition.number), partition, log, store, world, accept_clock_after=self._accept_clock_after
-            )
+                core(partition.number), partition, log, store, world, accept_clock_after=self._accept_clock_after,
+                observer=observer(self._telemetry, partition.number),
+            )  # fmt: skip
 
         return PartitionService(
             partition.role, partition.number, make, self._telemetry,

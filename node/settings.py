@@ -172,6 +172,12 @@ class ClusterSettings(NodeSettings):
     api_url: str = Field(
         default="http://127.0.0.1:8440", description="Where workers find an API, in a process that has none itself."
     )
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65_471,
+        description="Port for `/metrics` alone, also without an API; each process takes the next one; 0: none.",
+    )
     node_id: str = Field(
         default="", pattern=r"^[A-Za-z0-9._-]{0,64}$", description="Name of this node; by default made once and kept."
     )

@@ -31,6 +31,7 @@ class Batch:
     sequence: int
     headers: Headers  # of every output
     facts: list[bytes] = field(default_factory=list)
+    told: list[Fact] = field(default_factory=list)  # the same, not encoded
     outputs: list[Outgoing] = field(default_factory=list)
     size: int = 0
     answered: bool = False  # every wakeup due at read_until has been answered

@@ -325,6 +325,7 @@ class RoleService(GroupService):
         for number, service in services.items():
             if not end(service, STOP_SECONDS):
                 self._telemetry.error(Event.PARTITION_HANGS, role=self._role, partition=str(number))
+            self._telemetry.forget_partition(self._role, str(number))  # whatever is still to be said, others say it
 
 
 def pause_when_fenced(times: int, chance: float) -> float | None:

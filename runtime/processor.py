@@ -21,6 +21,7 @@ from runtime.clock_watch import NEVER_READ, ClockWatch, Remembered
 from runtime.footer import Decision, Footer
 from runtime.log import OffsetOutOfRange, UnknownTopic
 from runtime.machine import Moment, Output, Reached, Woken
+from runtime.observer import LOOK_SECONDS, UNOBSERVED
 from runtime.operations import Operations
 from runtime.partition import Partition
 from runtime.record import SEQUENCE_HEADER, Record, TopicPartition
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.log import Log, Reader
     from runtime.machine import Core
+    from runtime.observer import Observer
     from runtime.store import Store
 
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
@@ -82,6 +84,7 @@ class Processor:
         *,
         limits: Limits = Limits(),
         accept_clock_after: timedelta | None = timedelta(seconds=60),
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self._core = core
         self._partition = partition
@@ -91,6 +94,8 @@ class Processor:
         self._entropy = world.entropy
         self._telemetry = world.telemetry
         self._limits = limits
+        self._observer = observer
+        self._look_at = 0.0  # since boot
         self._source = partition.source
         self._partitions: dict[str, int] = {}  # of the topics that outputs go to: a count never changes
         self._incarnations: Mapping[str, str] = {}  # of the topics whose places we remember: neither do they
@@ -146,6 +151,7 @@ class Processor:
             self._reader.close()
         self._transactions.close()
         self._store.close()
+        self._observer.close()
 
     def settle(self) -> None:
         """Before a stop: log how far everything is decided, for those who read the log meanwhile."""
@@ -174,7 +180,7 @@ class Processor:
             fact = codec.read_fact(encoded)
             self._stage(batch, fact, encoded, *self._destination(fact))
         self._state_notices(batch)  # positions behind a gap, and that it was accepted: both or neither
-        self._transactions.write(batch, positions, head.decided_until)
+        self._write(batch, positions, head.decided_until)
         self._mark = max(self._mark, head.now)
         self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
         self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=head.sequence, **self._labels)
@@ -182,7 +188,7 @@ class Processor:
     def _commit_nothing(self, positions: Mapping[TopicPartition, int]) -> None:
         """For the time of the log, which must be known before anything is decided by ours."""
         self._state_notices(batch := self._new_batch())
-        self._transactions.write(batch, positions, self._transactions.decided_until)
+        self._write(batch, positions, self._transactions.decided_until)
 
     # --- one step -------------------------------------------------------------------------------------------------
 
@@ -225,7 +231,14 @@ class Processor:
             self._telemetry.observe(Metric.BATCH_SECONDS, self._labels, self._clock.since_boot() - began)
             self._ended = self._clock.since_boot()
         self._backlog = len(records) >= self._limits.records or not (batch.answered or self._watch.held)
+        self._let_look()
         return worked
+
+    def _let_look(self) -> None:
+        """Between batches nothing of a state is under way."""
+        if (now := self._clock.since_boot()) >= self._look_at:
+            self._look_at = now + LOOK_SECONDS
+            self._observer.look(self._workspace.states, self._workspace.shared, self._mark)
 
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
         """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""
@@ -386,6 +399,7 @@ class Processor:
 
     def _stage(self, batch: Batch, fact: Fact, encoded: bytes, key: bytes | None, routes: Sequence[Output]) -> None:
         batch.facts.append(encoded)
+        batch.told.append(fact)
         batch.size += len(encoded)
         if key is not None:
             self._workspace.evolve(key, fact)
@@ -416,7 +430,12 @@ class Processor:
 
     def _commit(self, batch: Batch, reader: Reader) -> None:
         positions = {item: reader.position(item) for item in self._inputs()}
-        self._transactions.write(batch, positions, self._transactions.decided(batch))
+        self._write(batch, positions, self._transactions.decided(batch))
+
+    def _write(self, batch: Batch, positions: Mapping[TopicPartition, int], decided_until: datetime) -> None:
+        before = self._transactions.decided_until
+        self._transactions.write(batch, positions, decided_until)
+        self._observer.committed(batch.told, decided_until=before)
 
     def _heartbeat_is_due(self, batch: Batch) -> bool:
         stale = self._transactions.decided(batch) - self._transactions.decided_until

@@ -72,6 +72,7 @@ class Transactions:
         """Go on behind the last whole transaction."""
         self._decided_until = footer.decided_until
         self._sequence, self._epoch_min = footer.sequence, footer.epoch + 1
+        self._tell_how_far()
 
     def outbid(self, epoch: int) -> None:
         """Write with a higher epoch than the owner of a torn transaction had."""
@@ -132,8 +133,12 @@ class Transactions:
         receipt = producer.commit(positions)
         self._workspace.apply({META: checkpoint_bytes(self._checkpoint(footer, receipt.offsets[-1] + 1))})
         self._sequence, self._decided_until = batch.sequence, decided_until
+        self._tell_how_far()
         self._watch.hear(receipt.told_at, sent_at)
         self._telemetry.observe(Metric.COMMIT_SECONDS, self._labels, self._clock.since_boot() - began)
+
+    def _tell_how_far(self) -> None:
+        self._telemetry.set(Metric.DECIDED_UNTIL, self._labels, self._decided_until.timestamp())
 
     def _decision_parts(
         self, batch: Batch, positions: tuple[InputPosition, ...], decided_until: datetime

@@ -217,6 +217,15 @@ class Workspace:
         self._opened = True
         return self._core.opened(self._all_states(), self.shared, now)
 
+    def states(self) -> Iterator[Any]:
+        """The state of every stored key; between batches. One look a key, however many rows it has."""
+        first = next(iter(self._store.scan(ROW, _after(ROW))), None)
+        while first is not None:
+            key, _ = split_row_key(first[0])
+            yield self.state(key)
+            self._forget_old_states()
+            first = next(iter(self._store.scan(_after(row_key(key, b"")), _after(ROW))), None)
+
     def _all_states(self) -> Iterator[Any]:
         """Every stored key's, one after another; no more of them are kept at hand than ever. Before any is changed."""
         before = None

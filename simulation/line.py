@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from dispatcher.core import DispatcherCore
+from node.figures import DispatcherFigures, SchedulerFigures
 from node.roles import DISPATCHER, SCHEDULER
 from runtime.log import Log, Reader
 from runtime.partition import Partition
@@ -108,11 +109,12 @@ class Line:
     def __init__(
         self, log: Log, clock: ManualClock, *, layout: topics.Layout = LAYOUT,
         limits: Limits | None = None, make_store: Callable[[], Store] = MemoryStore,
-        accept_clock_after: timedelta | None = timedelta(seconds=60),
+        accept_clock_after: timedelta | None = timedelta(seconds=60), telemetry: Telemetry | None = None,
     ) -> None:  # fmt: skip
         self.log, self.clock, self.layout = log, clock, layout
         self._limits = limits or Limits()
         self._accept_clock_after = accept_clock_after
+        self.telemetry = telemetry or Telemetry(logger=_Silent())
         self._commands = 0
         log.create({spec: layout.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
         self._make_store = make_store
@@ -135,11 +137,13 @@ class Line:
             else DispatcherCore(self.layout, number)
         )
         store = self.stores.setdefault((role, number), self._make_store())
-        world = World(clock=self.clock, entropy=lambda: bytes(16), telemetry=Telemetry(logger=_Silent()))
+        world = World(clock=self.clock, entropy=lambda: bytes(16), telemetry=self.telemetry)
+        observer = SchedulerFigures if role == "scheduler" else DispatcherFigures
         partition = Partition(role=role, number=number, inputs=inputs, layout=self.layout)
         processor = Processor(
-            core, partition, self.log, store, world, limits=self._limits, accept_clock_after=self._accept_clock_after
-        )
+            core, partition, self.log, store, world, limits=self._limits, accept_clock_after=self._accept_clock_after,
+            observer=observer(self.telemetry, number),
+        )  # fmt: skip
         processor.open()
         return processor
 

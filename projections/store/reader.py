@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 OPEN_STATES = (runs.QUEUED, runs.RUNNING, runs.RETRY_WAIT)
-BACKFILL_STATES = ("running", "paused", "cancelling", "completed", "cancelled")
+OPEN_BACKFILLS = ("running", "paused", "cancelling")
+BACKFILL_STATES = (*OPEN_BACKFILLS, "completed", "cancelled")
 UNCOUNTED = (Cause.MANUAL, Cause.BACKFILL, Cause.RERUN)  # runs that use up none of those that a schedule may have
 STORY_MAX = 1_000  # events of one run that are shown; one with more attempts than that is told in part
 OCCURRENCES_MAX = 1_000
@@ -206,6 +207,14 @@ class Reader:
             Order(column=table.c.tenant, descending=True), Order(column=table.c.schedule, descending=True),
         )  # fmt: skip
         return self._page(query, order, cursor, limit)
+
+    def backfills_left(self) -> Mapping[str, tuple[int, int]]:
+        """By state: backfills that are not over, and the occurrences that they have still to decide."""
+        table = tables.BACKFILLS
+        left = func.sum(table.c.occurrences - func.coalesce(table.c.decided, 0)).label("left")
+        query = select(table.c.state, func.count().label("count"), left)
+        still = query.where(table.c.state.in_(OPEN_BACKFILLS), table.c.started_at.is_not(None))
+        return {row["state"]: (int(row["count"]), int(row["left"])) for row in self._all(still.group_by(table.c.state))}
 
     # --- runs -----------------------------------------------------------------------------------------------------
 

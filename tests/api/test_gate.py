@@ -140,6 +140,17 @@ async def test_requests_are_counted_by_route_not_by_path(house):
     assert line in figures.splitlines()
 
 
+async def test_a_method_that_somebody_made_up_has_no_series_of_its_own(house):
+    for method in ("BREW", "WHEN"):
+        await house.http.request(method, ONE)
+    figures = (await house.http.get("/metrics")).text
+    counted = [
+        line for line in figures.splitlines() if line.startswith('tidewheel_http_requests_total{method="_other"')
+    ]
+    assert [line.rpartition(" ")[2] for line in counted] == ["2.0"]
+    assert "BREW" not in figures
+
+
 async def test_the_openapi_document_names_every_route(house):
     document = (await house.http.get("/openapi.json")).json()
     assert document["openapi"].startswith("3.")
