@@ -13,6 +13,7 @@ from api import document, later, problems
 from api.backfills import BackfillRoutes
 from api.cancels import CancelRoutes
 from api.commands import CommandRoutes
+from api.fleet import FleetRoutes
 from api.gate import Gate
 from api.health import HealthRoutes
 from api.load import LoadRoutes
@@ -63,8 +64,8 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
     app.include_router(WorkerRoutes(services).router())  # first: routes are tried in order, and workers ask most
     references = (JobRoutes, CalendarRoutes, QueueRoutes, TenantRoutes)
     for routes in (
-        ScheduleRoutes, BackfillRoutes, RunRoutes, CancelRoutes, RerunRoutes, *references, PreviewRoutes, LoadRoutes,
-        CommandRoutes, LogRoutes, HealthRoutes,
+        ScheduleRoutes, BackfillRoutes, RunRoutes, CancelRoutes, RerunRoutes, *references, FleetRoutes, PreviewRoutes,
+        LoadRoutes, CommandRoutes, LogRoutes, HealthRoutes,
     ):  # fmt: skip
         app.include_router(routes(services, reads).router())
     app.include_router(later.router())

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from api.problems import Problem, overloaded
-from api.relay import UNNUMBERED
+from api.relay import HTTP, UNNUMBERED
 from api.reports import LEASE_LENGTH_MAX
 from schemas import durations, identity
 from schemas.internal import FinishedLease, WorkerReport
@@ -210,7 +210,7 @@ class SimpleLeases:
         fact = WorkerReport(
             queue=books.queue, shard=0, worker=books.worker, incarnation=books.incarnation, number=UNNUMBERED,
             inbox=self._relay.inbox, read_up_to=books.read_up_to, slots=books.open_slots, tasks=books.tasks,
-            held=tuple(books.held), started=tuple(started), finished=tuple(finished),
+            held=tuple(books.held), started=tuple(started), finished=tuple(finished), transport=HTTP,
         )  # fmt: skip
         post = await self._relay.report(fact, wait=wait, gone=gone, fetch=fetch)
         self._note(books, post)

@@ -18,10 +18,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api import moments, problems, requests, views
 from api.explain import coming, decided
+from api.fleet import WorkerQuery, page_of
 from api.problems import Problem, not_found
 from api.runs import PageQuery, RunQuery, in_full, run_filter
 from api.schedules import outlook
-from projections.store.reader import ALL, OPEN_STATES, RunFilter, Scope, Span
+from projections.store.reader import ALL, OPEN_STATES, WORKER_STATES, RunFilter, Scope, Span
 from schemas.facts import Outcome
 from schemas.faults import Refused
 
@@ -55,7 +56,7 @@ class RunsQuery(RunQuery):
 
 
 class PageRoutes:
-    """`/`, `/schedules…`, `/runs…`, `/static/…`."""
+    """`/`, `/schedules…`, `/runs…`, `/workers`, `/static/…`."""
 
     def __init__(self, services: ApiServices, reads: Reads) -> None:
         self._services = services
@@ -79,6 +80,7 @@ class PageRoutes:
         add("/schedules/{tenant}/{name}", self.schedule, methods=["GET"])
         add("/runs", self.runs, methods=["GET"])
         add("/runs/{tenant}/{run_id}", self.run, methods=["GET"])
+        add("/workers", self.workers, methods=["GET"])
         app.include_router(router)
         app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
 
@@ -98,6 +100,9 @@ class PageRoutes:
 
     async def run(self, request: Request, tenant: str, run_id: str) -> Response:
         return await self._answer(request, self._run, tenant, run_id)
+
+    async def workers(self, request: Request, wanted: Annotated[WorkerQuery, Query()]) -> Response:
+        return await self._answer(request, self._workers, wanted)
 
     async def _answer(self, request: Request, page: Callable[..., str], *args: Any) -> Response:
         """A page, or what is wrong as a page too."""
@@ -177,6 +182,16 @@ class PageRoutes:
         if run is None:
             raise not_found(f"run {run_id} of {tenant}")
         return self._render("run", run=run, zone=self._zones([run]).get((tenant, run["schedule"])))
+
+    def _workers(self, wanted: WorkerQuery) -> str:
+        workers, cursor = page_of(self._services.reader, ALL, wanted, self._services.now(), ROWS)
+        kept = {"queue": wanted.queue, "worker": wanted.worker}
+        more = _link("/workers", **kept, state=wanted.state, cursor=cursor)
+        return self._render(
+            "workers", workers=workers, state=wanted.state or "", queue=wanted.queue, later=wanted.cursor is not None,
+            tabs=[(each, _link("/workers", **kept, state=each)) for each in ("", *WORKER_STATES)],
+            more=more if cursor else None,
+        )  # fmt: skip
 
     def _view(self, row: views.Row) -> views.Json:
         return views.schedule(row, outlook(self._services, row))

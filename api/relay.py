@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from runtime.log import Log
 
 SOURCE = "tidewheel/api"
+HTTP = "http"  # the way by which its workers come
 UNNUMBERED = -1  # the worker does not number its reports: the node does
 
 SILENCE_SECONDS = 2.0  # after a finished wait; then the worker is taken to have gone

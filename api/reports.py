@@ -25,6 +25,10 @@ REPORT_BYTES_MAX = 512 * 1024
 Text = Annotated[str, Field(min_length=1, max_length=256)]
 Lease = Annotated[str, Field(min_length=1, max_length=LEASE_LENGTH_MAX)]
 Outcome = Literal["succeeded", "failed", "cancelled", "interrupted"]
+SlotsTotal = Annotated[int, Field(strict=True, ge=0, le=10_000, description="free and taken ones; for people")]
+Stuck = Annotated[
+    int, Field(strict=True, ge=0, le=10_000, description="tasks that were asked to stop and have not; for people")
+]
 Wait = Annotated[float, Field(strict=True, ge=0, le=WAIT_SECONDS_MAX, description="seconds to wait for leases")]
 Slots = Annotated[int, Field(strict=True, ge=0, le=10_000, description="free slots at this moment")]
 RetryAfter = Annotated[
@@ -71,6 +75,9 @@ class Report(_Model):
     slots: Slots
     tasks: Tasks
     draining: Annotated[bool, Field(strict=True)] = False
+    slots_total: SlotsTotal | None = None
+    stuck: Stuck = 0
+    client: Annotated[str, Field(max_length=128, description="software and version; for people")] = ""
     wait: Wait = 0
     claim_id: Annotated[str, Field(max_length=128)] = ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -206,6 +206,21 @@ def backfill(row: Row) -> Json:
         "counts": counts,
         "done": round(through / row["occurrences"], 4) if row["occurrences"] else float(is_over),
     }
+
+
+def worker(row: Row, working: Sequence[Row]) -> Json:
+    """A worker as it stood when it was heard of, and what the rows know it to have in hand."""
+    names = ("worker", "incarnation", "queue", "shard", "state", "tasks", "slots_total", "heard_at", "gone_at")
+    used = working[0]["count"] if working else 0
+    total = row["slots_total"]
+    free = None if total is None else max(0, total - used - row["stuck"])
+    view = _known(
+        **{name: row[name] for name in names}, transport=row["transport"] or None, client=row["client"] or None,
+        slots_free=0 if row["state"] != "present" and free is not None else free,
+    )  # fmt: skip
+    view |= {"slots_used": used, "stuck": row["stuck"], "draining": bool(row["draining"])}
+    in_hand = ("tenant", "run_id", "attempt", "started_at")
+    return view | {"attempts": [_known(**{name: each[name] for name in in_hand}) for each in working]}
 
 
 def command(row: Row) -> Json:

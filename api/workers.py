@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from api import reports, requests
 from api.document import takes
 from api.reading import json_response
-from api.relay import UNNUMBERED, ClientGone
+from api.relay import HTTP, UNNUMBERED, ClientGone
 from schemas.internal import WorkerReport
 
 if TYPE_CHECKING:
@@ -99,6 +99,10 @@ class WorkerRoutes:
             finished=finished,
             draining=body.draining,
             claim_id=body.claim_id,
+            slots_total=body.slots_total,
+            stuck=body.stuck,
+            client=body.client,
+            transport=HTTP,
         )
         return fact, sorted(foreign)
 

@@ -13,6 +13,7 @@ How to read it, outside in:
 
     core         what the runtime calls           inputs, routes    records to inputs, facts to records
     reports      what a worker's report tells     cancels           someone asks a run to end
+    listing      when people are told of it
     inquiries    the scheduler asks               waking            what is due: leases, timeouts, deadlines, memory
     handing      which run goes to which worker   endings, backoff  what follows when an attempt ends
     evolution    what each fact changes           lifecycle         the tables that every change goes through

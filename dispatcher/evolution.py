@@ -34,6 +34,7 @@ from schemas.internal import (
     MemoryTrimmed,
     WorkerEnded,
     WorkerLapsed,
+    WorkerListed,
     WorkerReported,
     WorkersForgotten,
 )
@@ -179,6 +180,11 @@ def _workforce_changed(shard: Shard) -> None:
     shard.held.all_changed()
 
 
+def _worker_listed(shard: Shard, fact: WorkerListed) -> None:
+    shard.workforce.listed(fact.incarnation, fact.heard_at)
+    shard.touch_worker(fact.incarnation)
+
+
 def _worker_lapsed(shard: Shard, fact: WorkerLapsed) -> None:
     shard.workforce.lapse(fact.incarnation, fact.lapsed_at)
     shard.touch_worker(fact.incarnation)
@@ -219,6 +225,7 @@ CHANGES: Mapping[type[Fact], Callable[[Any, Any], None]] = {
     RunCancelRequested: _cancel_requested,
     RunFinished: _finished,
     WorkerReported: _worker_reported,
+    WorkerListed: _worker_listed,
     WorkerLapsed: _worker_lapsed,
     WorkerEnded: _worker_ended,
     WorkersForgotten: _workers_forgotten,

@@ -92,8 +92,12 @@ def faults_of(report: WorkerReport) -> Iterator[Fault]:
             yield _fault(f"/data/{name}", f"must be 1-{NAME_LENGTH_MAX} characters")
     if not 0 <= report.inbox < topics.INBOXES:
         yield _fault("/data/inbox", f"must be under {topics.INBOXES}")
-    if not 0 <= report.slots <= SLOTS_MAX:
-        yield _fault("/data/slots", f"must be 0-{SLOTS_MAX}")
+    for name in ("slots", "slots_total", "stuck"):
+        if not 0 <= (getattr(report, name) or 0) <= SLOTS_MAX:
+            yield _fault(f"/data/{name}", f"must be 0-{SLOTS_MAX}")
+    for name in ("client", "transport"):
+        if len(getattr(report, name)) > NAME_LENGTH_MAX:
+            yield _fault(f"/data/{name}", f"must be at most {NAME_LENGTH_MAX} characters")
     if len(report.tasks) > TASKS_MAX or any(len(task) > NAME_LENGTH_MAX for task in report.tasks):
         yield _fault("/data/tasks", f"must be at most {TASKS_MAX} of {NAME_LENGTH_MAX} characters")
     for name in ("held", "started"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dispatcher import endings, leases
+from dispatcher import endings, leases, listing
 from dispatcher.endings import Ending
 from dispatcher.run import OpenRun
 from dispatcher.shard import Shard
@@ -38,7 +38,8 @@ def decide(shard: Shard, report: WorkerReport, moment: Moment) -> Sequence[Fact]
     if worker is None or report.number > worker.record.number:
         if worker is not None:
             facts += _losses(shard, report, worker, moment)
-        facts.append(_reported(shard, report, worker, moment))
+        reported = _reported(shard, report, worker, moment)
+        facts += [reported, *listing.decide(reported, worker)]
     return [*facts, *_notice(shard, report)]
 
 
@@ -163,6 +164,7 @@ def _reported(shard: Shard, report: WorkerReport, worker: Worker | None, moment:
         queue=shard.queue, shard=shard.number, worker=report.worker, incarnation=report.incarnation,
         number=report.number, inbox=report.inbox, read_up_to=_read_up_to(shard, report, worker),
         slots=report.slots, tasks=report.tasks, reported_at=moment.now, draining=report.draining,
+        slots_total=report.slots_total, stuck=report.stuck, client=report.client, transport=report.transport,
     )  # fmt: skip
 
 

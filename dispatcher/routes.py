@@ -23,7 +23,7 @@ from schemas.facts import (
     RunFinished,
     RunRetryScheduled,
 )
-from schemas.internal import CommandAnswered, HandOut, LeaseNotice
+from schemas.internal import CommandAnswered, HandOut, LeaseNotice, WorkerEnded, WorkerLapsed, WorkerListed
 
 
 def route(fact: Fact) -> Sequence[Output]:
@@ -61,6 +61,15 @@ def _to_inbox(fact: HandOut | LeaseNotice, queue: str) -> Sequence[Output]:
     return (Output(topics.dispatch_topic(queue), fact.incarnation, fact, fact.inbox),)
 
 
+def _line(fact: WorkerListed) -> Sequence[Output]:
+    return (Output(topics.WORKERS, fact.subject, fact),)
+
+
+def _no_line(fact: WorkerLapsed | WorkerEnded) -> Sequence[Output]:
+    key = f"{fact.queue}/{fact.shard}/{fact.incarnation}"
+    return (Output(topics.WORKERS, key, fact, tombstone=True),)
+
+
 def _answer(fact: CommandAnswered) -> Sequence[Output]:
     return (Output(topics.REPLIES, fact.command_id, fact, fact.reply_to),)
 
@@ -76,6 +85,9 @@ ROUTES: Mapping[type[Fact], Callable[[Any], Sequence[Output]]] = {
     RunFinished: _outcome,
     DeadLetter: _dead_letter,
     CommandAnswered: _answer,
+    WorkerListed: _line,
+    WorkerLapsed: _no_line,
+    WorkerEnded: _no_line,
     CommandRejected: _rejection,
     CatalogAdopted: _event,
 }

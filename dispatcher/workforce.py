@@ -47,6 +47,12 @@ class WorkerRecord:
     attendance: Attendance = Attendance.PRESENT
     ended_by: str = ""
     ended_at: datetime | None = None
+    slots_total: int | None = None
+    stuck: int = 0
+    client: str = ""
+    transport: str = ""
+    listed_at: datetime | None = None
+    unlisted: bool = False  # since it was listed it has said something else
 
 
 @frozen
@@ -171,21 +177,29 @@ class Workforce:
         record = WorkerRecord(
             incarnation=fact.incarnation, worker=fact.worker, number=fact.number, inbox=fact.inbox,
             read_up_to=fact.read_up_to, slots=fact.slots, tasks=fact.tasks, reported_at=fact.reported_at,
-            draining=fact.draining,
+            draining=fact.draining, slots_total=fact.slots_total, stuck=fact.stuck, client=fact.client,
+            transport=fact.transport,
         )  # fmt: skip
         worker = self.by_incarnation.get(fact.incarnation)
         if worker is None:
             worker = self.restore(record)
         else:
-            worker.record = record
+            known = worker.record
+            unlisted = known.unlisted or shown(known) != shown(record)
+            worker.record = replace(record, listed_at=known.listed_at, unlisted=unlisted)
             self._follow(worker)
         self._note_idle(fact.reported_at)
         return worker
 
+    def listed(self, incarnation: str, at: datetime) -> None:
+        """A worker stands in the list of workers as it is."""
+        worker = self.by_incarnation[incarnation]
+        worker.record = replace(worker.record, listed_at=at, unlisted=False)
+
     def lapse(self, incarnation: str, at: datetime) -> Worker | None:
         """A worker is silent: nothing is handed to it until it reports. None when nothing of it is left."""
         worker = self.by_incarnation[incarnation]
-        worker.record = replace(worker.record, attendance=Attendance.LAPSED)
+        worker.record = replace(worker.record, attendance=Attendance.LAPSED, listed_at=None)
         self._follow(worker)
         self._note_idle(at)
         return self._unless_gone(worker)
@@ -339,6 +353,11 @@ class Workforce:
     def _release_name(self, record: WorkerRecord) -> None:
         if self._by_name.get(record.worker) == record.incarnation:
             del self._by_name[record.worker]
+
+
+def shown(said: WorkerRecord | WorkerReported) -> tuple[object, ...]:
+    """What the list of workers tells of a report."""
+    return said.worker, said.tasks, said.draining, said.slots_total, said.stuck, said.client, said.transport
 
 
 def _with(measure: Measure, end: datetime, lease: timedelta) -> Measure:

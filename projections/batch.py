@@ -6,7 +6,19 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from projections import activity, attempts, backfills, catalog, commands, occurrences, runs, schedules, story, versions
+from projections import (
+    activity,
+    attempts,
+    backfills,
+    catalog,
+    commands,
+    occurrences,
+    runs,
+    schedules,
+    story,
+    versions,
+    workers,
+)
 from projections.event import Event, Unreadable, read
 from schemas import topics
 
@@ -25,8 +37,11 @@ PROJECTIONS: tuple[Projection, ...] = (
     story.PROJECTION,
     commands.PROJECTION,
     catalog.PROJECTION,
+    workers.PROJECTION,
 )
-INPUTS = (topics.RUN_EVENTS, topics.SCHEDULES, topics.VERSIONS, topics.CATALOG, topics.REJECTIONS)
+INPUTS = (
+    topics.RUN_EVENTS, topics.SCHEDULES, topics.VERSIONS, topics.CATALOG, topics.REJECTIONS, topics.WORKERS
+)  # fmt: skip
 
 Changes = Mapping[str, Mapping["Key", "Row"]]  # table → key → the row as it is now
 Load = Callable[[str, Collection["Key"]], Mapping["Key", "Row"]]  # the rows of a table that exist already

@@ -19,6 +19,7 @@ REMOVED = {
     topics.SCHEDULES: "removed: schedule",
     topics.VERSIONS: "removed: version",
     topics.CATALOG: "removed: catalog entry",
+    topics.WORKERS: "removed: worker",
 }
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from projections import batch
 from runtime.record import TopicPartition
+from schemas import topics
 
 if TYPE_CHECKING:
     from projections.batch import Changes
@@ -58,7 +59,9 @@ class ReadModel(Protocol):
     def load(self, table: str, keys: Collection[Key]) -> Mapping[Key, Row]: ...
     def apply(self, changes: Changes, old: Positions, new: Positions) -> None: ...
     def forget(self) -> None: ...
-    def trim(self, *, history_before: datetime, commands_before: datetime, rows_max: int) -> int: ...
+    def trim(
+        self, *, history_before: datetime, commands_before: datetime, workers_before: datetime, rows_max: int
+    ) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +81,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """How long rows stay: as long as the topics they follow, and commands 7 days."""
+    """How long rows stay: as long as the topics they follow, and commands 7 days. Workers: after their last word."""
 
     history: timedelta = timedelta(days=30)
     commands: timedelta = timedelta(days=7)
+    workers: timedelta = topics.WORKERS_KEPT
 
 
 class Projector:
@@ -270,6 +274,7 @@ class Projector:
         gone = self._model.trim(
             history_before=now - self._kept.history,
             commands_before=now - self._kept.commands,
+            workers_before=now - self._kept.workers,
             rows_max=self._limits.trim_rows,
         )
         if gone < self._limits.trim_rows:

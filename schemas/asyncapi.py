@@ -30,6 +30,7 @@ CARRIES: Mapping[str, tuple[type[Fact], ...]] = {
     topics.RUN_OUTCOMES: (facts.RunFinished,),
     topics.DEAD_LETTERS: (facts.DeadLetter,),
     topics.OPERATIONS: operations.OPERATIONS,
+    topics.WORKERS: (internal.WorkerListed,),
 }
 _DISPATCH = "dispatch.queue"
 _SIZES = {

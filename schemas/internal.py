@@ -33,7 +33,8 @@ class WorkerReport(Fact):
     `number` grows with each report of an incarnation: an older one's `held` and `slots` are ignored. With OF_LEASES
     only `finished` counts, whoever says it: to quote a lease whole is to be given the right to end it.
     `read_up_to` is the last hand-out offset the worker has read (-1 none); `held`, `started` are lease texts.
-    `slots` counts free slots at that moment. `inbox` is a partition of `dispatch.<queue>`.
+    `slots` counts free slots at that moment. `inbox` is a partition of `dispatch.<queue>`. What it says of itself for
+    people (`slots_total`, `stuck`, `client`, `transport`) decides nothing.
     """
 
     TYPE: ClassVar[str] = "tidewheel.worker.report.v1"
@@ -51,6 +52,10 @@ class WorkerReport(Fact):
     finished: tuple[FinishedLease, ...] = ()
     draining: bool = False
     claim_id: str = ""
+    slots_total: int | None = None  # free and taken ones
+    stuck: int = 0  # tasks that were asked to stop long ago and have not: each keeps its slot
+    client: str = ""  # its software and the version of it
+    transport: str = ""  # http | kafka
 
     @property
     def subject(self) -> str:
@@ -193,10 +198,41 @@ class WorkerReported(Fact):
     tasks: tuple[str, ...]
     reported_at: datetime
     draining: bool = False
+    slots_total: int | None = None
+    stuck: int = 0
+    client: str = ""
+    transport: str = ""
 
     @property
     def subject(self) -> str:
         return self.incarnation
+
+
+@frozen
+class WorkerListed(Fact):
+    """How a worker stands: its line in the list of workers, whole, on the compacted topic `workers`.
+
+    Stated when what it says has changed, and once a minute: a list that is a minute old costs a fleet of thousands
+    next to nothing. `slots_total` is not known of everybody. A record without a value (written with `WorkerLapsed` and
+    `WorkerEnded`) takes the line away.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.worker.listed.v1"
+    queue: str
+    shard: int
+    worker: str
+    incarnation: str
+    tasks: tuple[str, ...]
+    heard_at: datetime
+    draining: bool = False
+    slots_total: int | None = None
+    stuck: int = 0
+    client: str = ""
+    transport: str = ""
+
+    @property
+    def subject(self) -> str:
+        return f"{self.queue}/{self.shard}/{self.incarnation}"
 
 
 @frozen
@@ -319,6 +355,7 @@ PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
     ScheduleVersion,
     ScheduleCurrent,
     WorkerReported,
+    WorkerListed,
     WorkerLapsed,
     WorkerEnded,
     WorkersForgotten,

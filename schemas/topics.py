@@ -13,6 +13,7 @@ from enum import StrEnum
 PREFIX = "tidewheel."
 INBOXES = 8  # partitions of a dispatch topic: workers share inboxes, so this bounds open readers, not workers
 REPLY_PARTITIONS = 16
+WORKERS_KEPT = timedelta(hours=1)  # in the list of workers after their last word: who died in the last incident
 
 
 class Family(StrEnum):
@@ -93,6 +94,7 @@ RUN_EVENTS = PREFIX + "run-events"
 RUN_OUTCOMES = PREFIX + "run-outcomes"
 DEAD_LETTERS = PREFIX + "dead-letters"
 OPERATIONS = PREFIX + "operations"
+WORKERS = PREFIX + "workers"
 
 
 def dispatch_topic(queue: str) -> str:
@@ -141,6 +143,7 @@ def topic_table(retention: Retention) -> tuple[TopicSpec, ...]:
         spec(RUN_OUTCOMES, "tenant/name", schedule, delete, retention.history),
         spec(DEAD_LETTERS, "tenant/name", schedule, delete, retention.history),
         spec(OPERATIONS, "matter/role/partition", one, compact, internal=True),
+        spec(WORKERS, "queue/shard/incarnation", one, compact, WORKERS_KEPT, internal=True),
         spec(changelog_topic("scheduler"), "row", schedule, compact, internal=True),
         spec(changelog_topic("dispatcher"), "row", shard, compact, internal=True),
     )

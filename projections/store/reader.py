@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, func, or_, select, tuple_
+from sqlalchemy import and_, case, func, or_, select, tuple_
 from sqlalchemy.exc import OperationalError
 
 from projections import commands, runs, schedules
@@ -33,6 +33,10 @@ STORY_MAX = 1_000  # events of one run that are shown; one with more attempts th
 OCCURRENCES_MAX = 1_000
 AGAIN_MAX = 1_000  # runs of the runs of one page: far more than anyone asks for by hand
 VERSIONS_MAX = 200
+AT_WORK_MAX = 20  # attempts of one worker that are shown; how many there are is said in any case
+
+# How a worker stands.
+WORKER_STATES = (PRESENT, DRAINING, SILENT, GONE) = ("present", "draining", "silent", "gone")
 
 
 class RowsAway(Exception):
@@ -297,6 +301,44 @@ class Reader:
         table = tables.CATALOG
         query = _within(scope, select(table)).where(table.c.kind == kind, table.c.definition.is_not(None))
         return self._page(query, (Order(column=table.c.tenant), Order(column=table.c.name)), cursor, limit)
+
+    # --- workers --------------------------------------------------------------------------------------------------
+
+    def workers(
+        self, *, heard_since: datetime, queue: str | None = None, state: str | None = None, worker: str | None = None,
+        cursor: str | None = None, limit: int | None = None,
+    ) -> Page:  # fmt: skip
+        """Workers by queue and name, or an incarnation of one; those that are gone only where that is asked for.
+
+        One that stands as present or draining and was not heard of since `heard_since` is silent: its queue's owner
+        has not missed it yet, or is away itself.
+        """
+        table = tables.WORKERS
+        state_ = case(
+            (table.c.gone_at.is_not(None), GONE), (table.c.heard_at < heard_since, SILENT),
+            (table.c.draining, DRAINING), else_=PRESENT,
+        )  # fmt: skip
+        query = select(table, state_.label("state"))
+        query = query.where(state_ == state if state else table.c.gone_at.is_(None))
+        if queue is not None:
+            query = query.where(table.c.queue == queue)
+        if worker is not None:
+            query = query.where(or_(table.c.worker == worker, table.c.incarnation == worker))
+        order = tuple(
+            Order(column=column) for column in (table.c.queue, table.c.worker, table.c.incarnation, table.c.shard)
+        )
+        return self._page(query, order, cursor, limit)
+
+    def at_work(self, scope: Scope, incarnations: Collection[str]) -> Sequence[Row]:
+        """What workers have in hand, the oldest first, of each so many as are shown; `count` says how many they are."""
+        table = tables.ATTEMPTS
+        oldest = (table.c.handed_out_at, table.c.handout)
+        place = func.row_number().over(partition_by=table.c.incarnation, order_by=oldest).label("place")
+        count = func.count().over(partition_by=table.c.incarnation).label("count")
+        query: Select[Any] = _within(scope, select(*table.c, place, count))
+        working = query.where(table.c.state == "running", table.c.incarnation.in_(sorted(incarnations))).subquery()
+        shown = select(working).where(working.c.place <= AT_WORK_MAX)
+        return self._all(shown.order_by(working.c.incarnation, working.c.place)) if incarnations else ()
 
     # --- asking ---------------------------------------------------------------------------------------------------
 

@@ -25,10 +25,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-VERSION = 8
+VERSION = 9
 # The oldest layout whose tables today's questions can be asked of, while the rows of this one are still being built.
 # A column more or less makes it VERSION; an index, or a fold that says something else, leaves it.
-READABLE_SINCE = 8
+READABLE_SINCE = 9
 
 METADATA = MetaData()
 
@@ -136,6 +136,12 @@ ATTEMPTS = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
+# What a worker has in hand: few rows of all there are.
+Index(
+    "attempts_at_work", ATTEMPTS.c.incarnation,
+    sqlite_where=ATTEMPTS.c.state == "running", postgresql_where=ATTEMPTS.c.state == "running",
+)  # fmt: skip
+
 BACKFILLS = Table(
     "backfills", METADATA,
     _name("tenant", key=True), _name("schedule", key=True), _name("id", key=True), _name("state"), _number("version"),
@@ -173,8 +179,19 @@ CATALOG = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
+WORKERS = Table(
+    "workers", METADATA,
+    _name("queue", key=True), Column("shard", Integer, primary_key=True, autoincrement=False),
+    _name("incarnation", key=True), _name("worker"), Column("draining", Boolean), _number("slots_total"),
+    _number("stuck"), Column("tasks", JSON), _text("client"), _text("transport"), _at("heard_at"), _at("gone_at"),
+    _at("appended_at"), _number("sequence"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
 # The tables that folds make rows of.
 PROJECTED = {
     table.name: table
-    for table in (SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, BACKFILLS, STORY, COMMANDS, CATALOG)
-}
+    for table in (
+        SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, BACKFILLS, STORY, COMMANDS, CATALOG, WORKERS
+    )
+}  # fmt: skip

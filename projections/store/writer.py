@@ -138,14 +138,16 @@ class Writer:
         while len(remembered) > _ROWS_REMEMBERED:
             remembered.popitem(last=False)
 
-    def trim(self, *, history_before: datetime, commands_before: datetime, rows_max: int) -> int:
+    def trim(
+        self, *, history_before: datetime, commands_before: datetime, workers_before: datetime, rows_max: int
+    ) -> int:
         """Delete what is older, at most `rows_max` runs and as many of each other kind; how many rows went.
 
         Layouts that are done with go too.
         """
         with self._database.change() as connection:
             gone = _trim_runs(connection, history_before, rows_max)
-            for table, old in _other_old_rows(history_before, commands_before):
+            for table, old in _other_old_rows(history_before, commands_before, workers_before):
                 gone += _delete_some(connection, table, old, rows_max)
             self._database.settle(connection)
         self._database.retire()
@@ -170,7 +172,7 @@ def _trim_runs(connection: Connection, before: datetime, rows_max: int) -> int:
 
 
 def _other_old_rows(
-    history_before: datetime, commands_before: datetime
+    history_before: datetime, commands_before: datetime, workers_before: datetime
 ) -> tuple[tuple[Table, ColumnElement[bool]], ...]:
     backfills = tables.BACKFILLS.c
     story, schedules, versions, activity = tables.STORY, tables.SCHEDULES, tables.VERSIONS, tables.ACTIVITY
@@ -182,6 +184,7 @@ def _other_old_rows(
         (schedules, and_(schedules.c.state == "deleted", schedules.c.deleted_at < history_before)),
         (versions, versions.c.removed_at < history_before),
         (activity, activity.c.touched_at < history_before),
+        (tables.WORKERS, tables.WORKERS.c.appended_at < workers_before),
     )
 
 

@@ -127,6 +127,7 @@ class WorkerReport(TypedDict):
     """What a worker says of itself, on `attempts`: one for all its leases."""
 
     claim_id: NotRequired[str]
+    client: NotRequired[str]
     draining: NotRequired[bool]
     finished: NotRequired[list[FinishedLease]]
     held: NotRequired[list[str]]
@@ -137,6 +138,9 @@ class WorkerReport(TypedDict):
     read_up_to: int
     shard: int
     slots: int
+    slots_total: NotRequired[int]
     started: NotRequired[list[str]]
+    stuck: NotRequired[int]
     tasks: list[str]
+    transport: NotRequired[str]
     worker: str

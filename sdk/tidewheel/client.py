@@ -280,6 +280,14 @@ class Client(Asking):
 
     # --- runs ---
 
+    def list_workers(self, **wanted: Any) -> Page:
+        """Workers by queue and name, each with what it has in hand.
+
+        `queue`, `state` (present, draining, silent, gone), `worker` (a name or an incarnation), `cursor`, `limit`
+        narrow the list; those that are gone are listed for an hour, where that state is asked for.
+        """
+        return self._list("workers", ALL_TENANTS, wanted)
+
     def list_runs(self, *, tenant: str | None = None, **wanted: Any) -> Page:
         """Runs, newest first; `schedule`, `state`, `label`, `from_`, `to`, `cursor`, `limit` narrow the list."""
         return self._list("runs", tenant, wanted)

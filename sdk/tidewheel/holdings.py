@@ -55,6 +55,9 @@ class Holdings:
     tasks: tuple[str, ...]
     now: float
     incarnation: str = field(default_factory=lambda: secrets.token_hex(8))
+    slots_total: int | None = None
+    client: str = ""
+    stuck: int = 0  # Tasks that will not stop. This and the two before are for the list of workers.
     answered: bool = True  # Hand-outs come in answers to reports, which may overtake one another; else by themselves.
     read_up_to: int = -1
     acknowledged_at: float = field(init=False)
@@ -275,6 +278,8 @@ class Holdings:
             "held": held,
             "started": started,
         }
+        told = {"slots_total": self.slots_total, "client": self.client, "stuck": self.stuck}
+        head |= {name: value for name, value in told.items() if value}
         finished = finished or {}
         body = b'%b,"finished":[%b]%b}' % (jsontext.dumps(head)[:-1], b",".join(finished.values()), extra)
         renews = not extra

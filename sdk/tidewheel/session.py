@@ -19,6 +19,7 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from importlib import metadata
 from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
@@ -35,6 +36,7 @@ from tidewheel.wire import Answer, HandOut
 
 _LOG = logging.getLogger("tidewheel.worker")
 
+CLIENT = f"tidewheel/{metadata.version('tidewheel')}"  # what the list of workers says of us
 CLAIM_WAIT_SECONDS = 20.0  # below what proxies commonly cut off
 CALL_SECONDS = 5.0  # for an answer that is not waited for: a third of what ends an idle incarnation
 BACKOFF_SECONDS_MAX = 5.0  # A server that comes back is found within one idle period.
@@ -126,7 +128,7 @@ class Session:
 
     def _look_for_stuck(self) -> None:
         """Half of the slots gone for good is too much: the others would soon follow."""
-        count = self._attempts.stuck(boottime())
+        count = self._holdings.stuck = self._attempts.stuck(boottime())
         if count * 2 >= self._attempts.slots and not self._draining and self._on_stuck is not None:
             self._on_stuck(count)
 
@@ -268,7 +270,10 @@ class Session:
 
     def _new_incarnation(self) -> Holdings:
         answered = self._transport.inbox is None
-        return Holdings(worker=self._name, tasks=self._task_names, now=boottime(), answered=answered)
+        return Holdings(
+            worker=self._name, tasks=self._task_names, now=boottime(), answered=answered, client=CLIENT,
+            slots_total=self._attempts.slots,
+        )  # fmt: skip
 
     @property
     def _has_news(self) -> bool:

@@ -61,6 +61,13 @@ async def reported(house: Any, count: int) -> Any:
     return (await asyncio.to_thread(house.wait_for_reports, count))[-1]
 
 
+async def test_what_a_worker_says_of_itself_for_people_goes_along_with_the_way_it_came(house):
+    response = await house.http.post(REPORT, json=body(slots_total=4, stuck=1, client="mine/2.0"))
+    assert response.status_code == 200
+    report = await reported(house, 1)
+    assert (report.slots_total, report.stuck, report.client, report.transport) == (4, 1, "mine/2.0", "http")
+
+
 async def test_a_report_stands_on_attempts_with_the_nodes_inbox(house):
     response = await house.http.post(
         REPORT,

@@ -202,7 +202,7 @@ def test_the_topic_table_is_wanted_with_the_counts_and_times_of_the_settings():
         "tidewheel.schedule-changes": 6, "tidewheel.schedules": 6, "tidewheel.catalog": 1, "tidewheel.versions": 6,
         "tidewheel.rejections": 6, "tidewheel.runs": 6, "tidewheel.attempts": 6, "tidewheel.links": 6,
         "tidewheel.replies": 16, "tidewheel.logs": 6, "tidewheel.run-events": 6, "tidewheel.run-outcomes": 6,
-        "tidewheel.dead-letters": 6, "tidewheel.operations": 1,
+        "tidewheel.dead-letters": 6, "tidewheel.operations": 1, "tidewheel.workers": 1,
         "tidewheel.scheduler-changelog": 6, "tidewheel.dispatcher-changelog": 6,
         "tidewheel.dispatch.mail": 8,
     }  # fmt: skip

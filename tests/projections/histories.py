@@ -22,7 +22,7 @@ from schemas.facts import (
     RunFinished,
     RunRetryScheduled,
 )
-from schemas.internal import ScheduleCurrent, ScheduleVersion
+from schemas.internal import ScheduleCurrent, ScheduleVersion, WorkerListed
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 LAYOUT = topics.Layout(schedule=2, shard=2)
@@ -133,21 +133,36 @@ def succeeded(name: str, second: float, *, handout: int = 0, tenant: str = "acme
     return [run, start, ended(start, second + 1), finished(run, second + 1)]
 
 
-_KEYED: dict[type[Fact], str] = {ScheduleCurrent: topics.SCHEDULES, ScheduleVersion: topics.VERSIONS}
+def listed(worker: str, second: float = 0, *, incarnation: str = "", **fields: Any) -> WorkerListed:
+    """A worker as it stood when it was heard of, so many seconds into the history."""
+    values: dict[str, Any] = {
+        "queue": "default", "shard": 0, "worker": worker, "incarnation": incarnation or f"{worker}-a",
+        "tasks": ("mail", "reports.nightly"), "heard_at": at(second), "slots_total": 8, "client": "tidewheel/0.1.0",
+        "transport": "http",
+    }  # fmt: skip
+    return WorkerListed(**{**values, **fields})
+
+
+_KEYED: dict[type[Fact], str] = {
+    ScheduleCurrent: topics.SCHEDULES,
+    ScheduleVersion: topics.VERSIONS,
+    WorkerListed: topics.WORKERS,
+}
+_SINGLE = frozenset({topics.CATALOG, topics.WORKERS})  # topics of one partition
 
 
 def record(fact: Fact, *, sequence: int = 1, topic: str | None = None) -> Outgoing:
     """The record of a fact, where its owner would put it."""
     topic = topic or _KEYED.get(type(fact), topics.RUN_EVENTS)
     key = f"{fact.subject}/{fact.version}" if isinstance(fact, ScheduleVersion) else fact.subject
-    partitions = 1 if topic == topics.CATALOG else LAYOUT.schedule
+    partitions = 1 if topic in _SINGLE else LAYOUT.schedule
     _, value = codec.encode(fact, source="tidewheel/test", time=START)
     headers = ((SEQUENCE_HEADER, f"scheduler-0-{sequence}".encode()),)
     return Outgoing(topic, identity.partition_of(fact.subject, partitions), key.encode(), value, headers)
 
 
 def tombstone(topic: str, key: str, *, sequence: int = 1) -> Outgoing:
-    partitions = 1 if topic == topics.CATALOG else LAYOUT.schedule
+    partitions = 1 if topic in _SINGLE else LAYOUT.schedule
     headers = ((SEQUENCE_HEADER, f"scheduler-0-{sequence}".encode()),)
     return Outgoing(topic, identity.partition_of("/".join(key.split("/")[:2]), partitions), key.encode(), None, headers)
 

@@ -54,9 +54,8 @@ class Version:
 
     def retire(self) -> None:
         """One step of retention that finds no old rows."""
-        self.writer.trim(
-            history_before=created("x", 0).created_at, commands_before=created("x", 0).created_at, rows_max=1
-        )
+        past = created("x", 0).created_at
+        self.writer.trim(history_before=past, commands_before=past, workers_before=past, rows_max=1)
 
 
 @pytest.fixture

@@ -166,7 +166,7 @@ def test_what_is_older_than_its_topic_is_deleted_in_bounded_steps(model):
     for second in range(5):  # the events of each run stand in four seconds of the log
         model.take(*histories.succeeded("report", second, handout=second))
     steps = []
-    while gone := model.writer.trim(history_before=at(12), commands_before=at(12), rows_max=2):
+    while gone := model.writer.trim(history_before=at(12), commands_before=at(12), workers_before=at(12), rows_max=2):
         steps.append(gone)
     assert steps == [12, 6]  # a run, its attempt and its four events are six rows
     assert ids(model.reader.runs(ACME, RunFilter())) == ["report.20260301T000004Z", "report.20260301T000003Z"]
@@ -177,7 +177,7 @@ def test_what_is_older_than_its_topic_is_deleted_in_bounded_steps(model):
 def test_a_run_that_is_still_heard_of_is_kept_however_old_it_is(model):
     run = created("report", 0)
     model.take(run, *(created("load", 60 * minute) for minute in range(20)), finished(run, 30))
-    model.writer.trim(history_before=at(15), commands_before=at(15), rows_max=100)
+    model.writer.trim(history_before=at(15), commands_before=at(15), workers_before=at(15), rows_max=100)
     row = model.reader.run(ACME, run.run_id)
     assert row is not None
     assert row["state"] == "succeeded"

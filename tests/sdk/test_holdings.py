@@ -51,6 +51,13 @@ def claim(holdings: Holdings, now: float = 100.0) -> Report:
     return holdings.claim(slots=5, wait_seconds=20, claim_id="c1", now=now)
 
 
+def test_a_report_says_of_the_worker_what_people_want_to_know():
+    holdings = Holdings(worker="w1", tasks=("it",), now=100.0, slots_total=8, client="tidewheel/0.1.0")
+    holdings.stuck = 2
+    report = said(news(holdings))
+    assert (report["slots_total"], report["client"], report["stuck"]) == (8, "tidewheel/0.1.0", 2)
+
+
 def test_reports_are_numbered_across_both_calls(holdings):
     assert [said(news(holdings))["number"], said(claim(holdings))["number"], said(news(holdings))["number"]] == [
         1,

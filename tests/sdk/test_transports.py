@@ -61,6 +61,7 @@ def test_a_report_is_an_event_that_names_queue_shard_and_inbox():
             "queue": "default",
             "shard": 0,
             "inbox": 5,
+            "transport": "kafka",
             "worker": "w1",
             "incarnation": "649c108ab3ad5bfe",
             "number": 1,

@@ -34,8 +34,9 @@ OWN = {
     "schedules": "tidewheel.cli.schedules:schedules",
     "tenants": "tidewheel.cli.tenants:tenants",
     "worker": "tidewheel.cli.worker:worker",
+    "workers": "tidewheel.cli.workers:workers",
 }
-LATER = frozenset({"admin", "serve", "workers"})
+LATER = frozenset({"admin", "serve"})
 
 
 class Commands(click.Group):

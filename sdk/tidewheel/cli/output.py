@@ -22,6 +22,7 @@ STYLES = {
     "failed": "red", "dead_lettered": "red", "timed_out": "red", "refused": "red", "lost": "red",
     "cancelled": "yellow", "cancelling": "yellow", "expired": "yellow", "skipped": "yellow", "paused": "yellow",
     "running": "cyan", "queued": "cyan", "retry_wait": "cyan", "handed_out": "cyan",
+    "present": "green", "draining": "yellow", "silent": "red", "gone": "yellow",
 }  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def report(report: Report, queue: str, now: datetime) -> bytes:
         "subject": report.incarnation,
         "id": f"{report.incarnation}.{report.number}",
     }
-    address = {"queue": queue, "shard": SHARD, "inbox": inbox_of(report.incarnation)}
+    address = {"queue": queue, "shard": SHARD, "inbox": inbox_of(report.incarnation), "transport": "kafka"}
     return b'%b,"data":%b,%b}' % (jsontext.dumps(opening)[:-1], jsontext.dumps(address)[:-1], report.body[1:])
 
 
