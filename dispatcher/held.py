@@ -127,8 +127,11 @@ class Held:
         return self._holds.budget_opens_at(key.tenant, key.retries_of) if key.retries_of else None
 
     def _tell_at(self, key: LeafKey) -> datetime | None:
-        reason, untold = self._reason(key), self._untold.get(key)
-        if reason is None or untold is None or not untold.entries:
+        untold = self._untold.get(key)
+        if untold is None or not untold.entries:
+            return None  # nor may anything be asked of a key that no run names any more
+        reason = self._reason(key)
+        if reason is None:
             return None
         tell_at = _later(untold.entries.first()[0], self._holds.limits.paused_at(key.tenant)) + SETTLING
         if reason is RunDeferReason.RETRY_BUDGET:

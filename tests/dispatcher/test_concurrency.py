@@ -141,3 +141,16 @@ def test_a_retry_waits_for_its_key_like_any_other():
     assert of(bench.at(3), HandOut) == []
     facts = worker.report(slots=9, started=[second], finished=[succeeded(second)])
     assert (only(facts, HandOut).run.run_id, only(facts, HandOut).attempt) == ("nightly.1", 2)
+
+
+def test_a_key_that_nobody_names_any_more_is_not_asked_for_when_its_last_run_was_to_be_told():
+    """The run that waited was cancelled, and the one that held the key ended, both in one batch."""
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report(slots=9)
+    bench.give(keyed(1, limit=1))
+    bench.give(keyed(2, limit=1))
+    (first,) = bench.all(HandOut)
+    bench.take(cancel("nightly.2"))
+    bench.take(worker.said(slots=9, started=[first], finished=[succeeded(first)]))
+    assert bench.at(6) == []
