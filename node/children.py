@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from runtime.lifecycle import Threaded, ThreadService
@@ -50,6 +51,8 @@ class ChildProcess(Threaded):
                 pass
             if running.stopping.is_set():
                 self._end(child)
+            _let_go(child)
+            if running.stopping.is_set():
                 return
             if time.monotonic() - began > STEADY_SECONDS:
                 pause = PAUSE_SECONDS_MIN
@@ -78,3 +81,10 @@ class ChildProcess(Threaded):
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+
+
+def _let_go(child: subprocess.Popen[bytes]) -> None:
+    """Close our end of the pipe to one that has ended."""
+    if child.stdin is not None:
+        with suppress(OSError):  # what it did not read any more
+            child.stdin.close()

@@ -37,7 +37,7 @@ DEMO_TASKS = "node.demo.tasks:worker"
 @click.option("--tasks", multiple=True, metavar="MODULE:WORKER", help="Run these workers in a child process.")
 @click.option("--demo", "shows_demo", is_flag=True, help="Apply example schedules and show their runs.")
 def dev(tasks: tuple[str, ...], *, shows_demo: bool, config: Path | None, **flags: Any) -> None:
-    """Run everything in one process on the embedded log; workers in a child process."""
+    """Run everything on the embedded log in one process, which has workers and the projector as children."""
     if shows_demo:
         flags["log_level"] = "error"  # the commentary says what happens, in words
     settings = read_settings(Settings, config, flags)

@@ -1,4 +1,4 @@
-"""Everything of `tidewheel dev`, wired by hand: all roles in one process over the embedded log.
+"""Everything of `tidewheel dev`, wired by hand: all roles in one process over the embedded log, the rows in a child.
 
 Started in the order of the line, from the log outwards; stopped in the reverse order, so that what is in hand is
 finished by those who still run. A crash needs no order: the log tells the next start where everything stood.
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from node.door import open_door
 from node.folder import DataFolder
 from node.process import Node, create_topics, parts_of, unready, worker_processes
+from node.projector_child import Orders
+from node.projector_process import ProjectorProcess
 from node.roles import Roles
 from node.upkeep import Upkeep
-from projections.projector import Kept, Projector
 from projections.store.database import open_database
 from projections.store.reader import Reader
-from projections.store.writer import Writer
 from runtime.clock import SystemClock
 from runtime.logs.embedded import EmbeddedLog
 
@@ -44,10 +44,11 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
         release = undo.pop_all()
 
     roles = role_services(settings, log, clock, telemetry)
-    engine = open_database(settings.model_url)
-    projector = Projector(log=log, model=Writer(engine), now=clock.now, kept=Kept(history=settings.retention.history))
+    orders = Orders(settings.model_url, settings.retention.history, settings.log_format, settings.log_level)
+    projector = ProjectorProcess(log, orders, telemetry)
     door = open_door(
-        settings, log, clock, telemetry, node_id=NODE_ID, reader=Reader(engine), progress=projector,
+        settings, log, clock, telemetry, node_id=NODE_ID, reader=Reader(open_database(settings.model_url)),
+        progress=projector,
         unready=lambda: unready((*parts_of(roles), projector)),
     )  # fmt: skip
     upkeep = Upkeep(log, clock, telemetry, accept_clock_after=settings.clock_accept_after)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import click
 from rich.console import Console
 
 from node import settings as configuration
+from node.garbage import collect_rarely
 from node.process import NotStarted
 from node.settings import NodeSettings
 from runtime.telemetry import Event
@@ -42,7 +42,7 @@ def run(node: Node, telemetry: Telemetry, settings: NodeSettings, *, show: Show 
     console = Console(soft_wrap=True)
     try:
         node.start(told)
-        _collect_rarely()
+        collect_rarely()
         telemetry.info(Event.NODE_READY, url=node.url, data=str(settings.data))
         at = f" at [bold]{node.url}[/]" if node.url else ""
         console.print(f"Tidewheel is ready{at}   (Ctrl-C ends it)", highlight=False)
@@ -71,12 +71,3 @@ def _told_to_stop() -> threading.Event:
     signal.signal(signal.SIGTERM, tell)
     signal.signal(signal.SIGINT, tell)
     return told
-
-
-def _collect_rarely() -> None:
-    """Nearly all garbage here is freed by reference counts: walking tens of thousands of live records for the rest,
-    hundreds of times a second, took a tenth of the time.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)

@@ -170,7 +170,7 @@ class Projector:
             return self._moved.wait_for(lambda: self._reached(targets), timeout)
 
     def on_progress(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back from the projector's thread after each batch; the answer ends that."""
+        """Call back from the projector's thread after each batch and each failure; the answer ends that."""
         with self._moved:
             self._callbacks = [*self._callbacks, callback]
         return lambda: self._silence(callback)
@@ -186,8 +186,12 @@ class Projector:
         """Whoever asks before they are there waits for them; after each batch it asks again."""
         reached = all(self._positions.get(partition, 0) >= offset for partition, offset in targets.items())
         if not reached:
-            self._hurry.set()
+            self.hurry()
         return reached
+
+    def hurry(self) -> None:
+        """Somebody waits for rows: the batch in hand waits for no company."""
+        self._hurry.set()
 
     # --- the thread -----------------------------------------------------------------------------------------------
 
@@ -199,6 +203,7 @@ class Projector:
                 self.problem = f"{type(error).__name__}: {error}"
                 _log.exception("projector.failed")
                 self._model.forget()
+                self._call_back()
                 self._stopping.wait(self._limits.retry_after.total_seconds())
 
     def _follow(self) -> None:
@@ -265,8 +270,10 @@ class Projector:
             self.problem = None
             self._as_of = max(as_of, self._as_of)
             self._moved.notify_all()
-            callbacks = self._callbacks
-        for callback in callbacks:
+        self._call_back()
+
+    def _call_back(self) -> None:
+        for callback in self._callbacks:  # a list that is replaced, never changed
             callback()
 
     def _trim(self, now: datetime) -> None:

@@ -1,0 +1,170 @@
+"""The projector in a child process, which reads the log through its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from datetime import timedelta
+from multiprocessing import Pipe
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import CapturingLogger
+
+from node.lent import Lender, LentLog, Standing
+from node.projector_child import Orders
+from node.projector_process import ProjectorProcess
+from projections.store.database import open_database
+from projections.store.reader import ALL, Reader, RunFilter
+from runtime.clock import SystemClock
+from runtime.log import LogError
+from runtime.logs.embedded import EmbeddedLog
+from runtime.record import Outgoing, TopicPartition
+from runtime.telemetry import Telemetry
+from schemas import topics
+from tests.projections.histories import at, create_topics, created, records
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SECONDS = 30.0
+EVENTS = TopicPartition(topics.RUN_EVENTS, 0)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
+    log = EmbeddedLog(tmp_path / "log", SystemClock())
+    create_topics(log)
+    yield log
+    log.close()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'model.sqlite'}"
+
+
+@pytest.fixture
+def projector(log: EmbeddedLog, url: str) -> Iterator[ProjectorProcess]:
+    projector = projector_over(log, url)
+    yield projector
+    assert projector.stop(SECONDS)
+
+
+def projector_over(log: EmbeddedLog, url: str, said: CapturingLogger | None = None) -> ProjectorProcess:
+    orders = Orders(url, timedelta(days=30), "console", "warning")
+    return ProjectorProcess(log, orders, Telemetry(logger=said or CapturingLogger()))
+
+
+def schedules(url: str) -> set[str]:
+    return {row["schedule"] for row in Reader(open_database(url)).runs(ALL, RunFilter()).rows}
+
+
+def wait_for_rows(projector: ProjectorProcess, log: EmbeddedLog) -> None:
+    """As the API does: ask, and ask again whenever rows have moved."""
+    moved, targets = threading.Event(), log.end_offsets(projector.inputs())
+    silence = projector.on_progress(moved.set)
+    while not projector.reached(targets):
+        assert moved.wait(SECONDS), f"the rows do not follow: {projector.problem}"
+        moved.clear()
+    silence()
+
+
+@pytest.mark.slow
+def test_rows_follow_the_log_and_whoever_waits_for_them_is_told(
+    projector: ProjectorProcess, log: EmbeddedLog, url: str
+) -> None:
+    log.append(records([created("before", 0)]))
+    projector.start()
+    assert projector.ready(SECONDS)
+    assert schedules(url) == {"before"}
+    log.append(records([created("after", 0)]))
+    wait_for_rows(projector, log)
+    assert schedules(url) == {"before", "after"}
+    assert projector.problem is None
+    assert projector.as_of > at(0)
+
+
+@pytest.mark.slow
+def test_a_projector_that_was_killed_is_started_again_and_says_so_meanwhile(log: EmbeddedLog, url: str) -> None:
+    said = CapturingLogger()
+    projector = projector_over(log, url, said)
+    projector.start()
+    assert projector.ready(SECONDS)
+    told = threading.Event()
+    silence = projector.on_progress(lambda: told.set() if projector.problem else None)
+    os.kill(said.calls[0].kwargs["pid"], signal.SIGKILL)
+    assert told.wait(SECONDS)
+    silence()
+    log.append(records([created("after", 0)]))
+    wait_for_rows(projector, log)
+    assert projector.ready(SECONDS)
+    assert projector.problem is None
+    assert schedules(url) == {"after"}
+    assert projector.stop(SECONDS)
+
+
+@pytest.mark.slow
+def test_a_read_model_that_cannot_be_written_is_a_problem_that_ends_when_it_can(
+    log: EmbeddedLog, tmp_path: Path
+) -> None:
+    projector = projector_over(log, f"sqlite:///{tmp_path / 'later' / 'model.sqlite'}")
+    projector.start()
+    eventually(lambda: projector.problem is not None, within=SECONDS, what="the problem is told")
+    assert "unable to open database file" in str(projector.problem)
+    assert not projector.ready(0)
+    (tmp_path / "later").mkdir()
+    assert projector.ready(SECONDS)
+    assert projector.stop(SECONDS)
+
+
+def test_one_that_was_never_started_stops_at_once(log: EmbeddedLog, url: str) -> None:
+    projector = projector_over(log, url)
+    assert not projector.ready(0)
+    assert projector.stop(0)
+
+
+def test_what_the_log_lends_is_what_stands_in_it(log: EmbeddedLog) -> None:
+    """Records as they are, headers and instants included, and the positions behind them."""
+    log.append([Outgoing(*EVENTS, b"k", b"v", (("tw-seq", b"scheduler-0-1"),)), Outgoing(*EVENTS, None, None)])
+    direct = log.open_reader({EVENTS: 0})
+    wanted = direct.poll(records_max=10, bytes_max=1000, timeout=0)
+    direct.close()
+    lent = lend(log, [])
+    assert (lent.cluster_id, lent.partitions(topics.RUN_EVENTS)) == (log.cluster_id, 2)
+    assert lent.topic_id(topics.RUN_EVENTS) == log.topic_id(topics.RUN_EVENTS)
+    assert lent.begin_offset(EVENTS) == 0
+    assert lent.end_offsets([EVENTS]) == {EVENTS: 2}
+    reader = lent.open_reader({EVENTS: 0})
+    assert reader.position(EVENTS) == 0
+    assert reader.poll(records_max=1, bytes_max=1000, timeout=0) == wanted[:1]
+    assert reader.position(EVENTS) == 1
+    assert reader.poll(records_max=10, bytes_max=1000, timeout=0) == wanted[1:]
+    assert reader.poll(records_max=10, bytes_max=1000, timeout=0) == []
+
+
+def test_what_the_log_refuses_is_refused_to_whom_it_is_lent(log: EmbeddedLog) -> None:
+    lent = lend(log, [])
+    with pytest.raises(LogError, match="nowhere"):
+        lent.begin_offset(TopicPartition("nowhere", 0))
+    assert lent.end_offsets([EVENTS]) == {EVENTS: 0}  # it goes on answering
+
+
+def test_how_far_the_rows_are_is_heard_between_questions(log: EmbeddedLog) -> None:
+    heard: list[Standing] = []
+    lent = lend(log, heard)
+    standing = Standing({EVENTS: 3}, at(1), ready=True, problem=None)
+    lent.pipe.send(standing)
+    lent.end_offsets([EVENTS])
+    assert heard == [standing]
+
+
+def lend(log: EmbeddedLog, heard: list[Standing]) -> LentLog:
+    """The log lent to this very process. Whoever serves it ends with the pipe."""
+    ours, theirs = Pipe()
+    lender = Lender(log, [topics.RUN_EVENTS], heard.append)
+    threading.Thread(target=lender.serve, args=(ours,), daemon=True).start()
+    return LentLog(theirs)
