@@ -1,4 +1,4 @@
-"""What an outage left to be caught up of a schedule, as its plan says: how many, at which rate, and until when."""
+"""What a schedule still has to run: what an outage left to be caught up, as its plan says, and what a freeze holds."""
 
 from __future__ import annotations
 
@@ -22,17 +22,34 @@ def backlog(services: ApiServices, row: views.Row) -> views.Json | None:
 
     `until` is when the last one's turn is: it may be later where runs wait for each other.
     """
-    now, scope = services.now(), Scope(tenant=row["tenant"])
-    span = Span(from_=now - services.settings.history, to=now + timedelta(seconds=1), limit=LOOKED_AT_MAX, newest=True)
-    found = services.reader.undone(scope, row["name"], span)
-    over = {each["nominal_from"] for each in found if each["decision"] != DEFERRED}
-    turns = [
-        each["until"]
-        for each in found
-        if each["decision"] == DEFERRED and each["reason"] == DeferReason.PACED and each["until"] > now
-        if each["nominal_from"] not in over
-    ]
+    turns = [each["until"] for each in _deferred(services, row, DeferReason.PACED) if each["until"] > services.now()]
     if not turns:
         return None
     rate = ((row["definition"] or {}).get("catch_up") or {}).get("rate") or RATE
     return {"pending": len(turns), "rate": rate, "next_at": min(turns), "until": max(turns)}
+
+
+def held(services: ApiServices, row: views.Row) -> views.Json | None:
+    """The occurrences that a freeze holds: how many, until when, by which; None where there are none.
+
+    `until` is what was known last of any of them: the others wait behind the first.
+    """
+    found = _deferred(services, row, DeferReason.FROZEN)
+    if not found:
+        return None
+    last = max(found, key=lambda each: each["decided_at"])
+    nominal = [each["nominal_from"] for each in found]
+    return {"pending": len(found), "since": min(nominal), "until": last["until"], "detail": last["detail"]}
+
+
+def _deferred(services: ApiServices, row: views.Row, reason: DeferReason) -> list[views.Row]:
+    """The newest that wait for a reason, and have neither a run nor been skipped since."""
+    now, scope = services.now(), Scope(tenant=row["tenant"])
+    span = Span(from_=now - services.settings.history, to=now + timedelta(seconds=1), limit=LOOKED_AT_MAX, newest=True)
+    found = services.reader.undone(scope, row["name"], span)
+    waiting = [each for each in found if each["decision"] == DEFERRED and each["reason"] == reason]
+    if not waiting:
+        return []
+    over = {each["nominal_from"] for each in found if each["decision"] != DEFERRED}
+    over |= {run["nominal_time"] for run in services.reader.created(scope, row["name"], span)}
+    return [each for each in waiting if each["nominal_from"] not in over]

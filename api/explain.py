@@ -2,7 +2,7 @@
 
 (from, … last decision]    rows of the read model: created, skipped, deferred
 (last decision, now]       what is due and not decided yet: pending
-[now, …, to)               the arithmetic that will decide, asked beforehand: planned, will_skip
+[now, …, to)               the arithmetic that will decide, asked beforehand: planned, will_skip, will_defer
 """
 
 from __future__ import annotations
@@ -156,6 +156,8 @@ def expected(each: Expected) -> views.Json:
     view: views.Json = {"nominal_time": each.nominal_time, "local_time": each.local_time}
     if each.due_at is not None:
         view["due_at"] = each.due_at
+    if each.held_until is not None:
+        view["held_until"] = each.held_until
     if each.note:
         view["note"] = each.note
     return view
@@ -164,6 +166,8 @@ def expected(each: Expected) -> views.Json:
 def _decision(each: Expected, now: datetime, *, paused: bool) -> views.Json:
     if paused:
         return {"decision": "will_skip", "reason": "paused"}
+    if each.nominal_time > now and each.held_until is not None:
+        return {"decision": "will_defer", "reason": "frozen", "until": each.held_until}
     if each.nominal_time > now:
         return {"decision": "planned", "reason": "schedule"}
     jittered = each.due_at is not None and each.due_at > now

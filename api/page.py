@@ -17,6 +17,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api import moments, problems, requests, views
+from api.backlog import held
 from api.explain import coming, decided
 from api.fleet import WorkerQuery, page_of
 from api.problems import Problem, not_found
@@ -156,7 +157,8 @@ class PageRoutes:
         story = self._services.reader.story(scope, name)
         backfills = self._services.reader.backfills(scope, schedule=name, limit=COMING_SHOWN)
         return self._render(
-            "schedule", schedule=self._view(row), decided=past, truncated=len(past) >= ROWS, ahead=ahead[:COMING_SHOWN],
+            "schedule", schedule=self._view(row), held=held(self._services, row), decided=past,
+            truncated=len(past) >= ROWS, ahead=ahead[:COMING_SHOWN],
             more_ahead=len(ahead) > COMING_SHOWN, runs=[views.run(each) for each in runs.rows],
             events=[views.event(each) for each in story][::-1],
             backfills=[views.backfill(each) for each in backfills.rows],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from api import requests, views, writes
-from api.backlog import backlog
+from api.backlog import backlog, held
 from api.declared import Declared
 from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, accepts, takes
 from api.explain import forecast_of
@@ -124,8 +124,8 @@ class ScheduleRoutes:
         row = self._services.reader.schedule(scope, name)
         if row is None or row["state"] == "deleted":
             return None
-        view, left = self.view(row), backlog(self._services, row)
-        return view if left is None else {**view, "backlog": left}
+        more = {"backlog": backlog(self._services, row), "held": held(self._services, row)}
+        return {**self.view(row), **{name: value for name, value in more.items() if value is not None}}
 
     def view(self, row: views.Row) -> views.Json:
         """A row as it is shown, with what comes next."""

@@ -22,12 +22,13 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """One occurrence that a definition would have. `due_at`: where jitter moves it."""
+    """One occurrence that a definition would have. `due_at`: where jitter moves it; `held_until`: by a freeze."""
 
     nominal_time: datetime
     local_time: str
     note: str = ""
     due_at: datetime | None = None
+    held_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

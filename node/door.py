@@ -50,7 +50,7 @@ def open_door(
     relay = WorkerRelay(log=log, appender=appender, feed=feed, now=clock.now)
     services = ApiServices(
         log=log, now=clock.now, reader=reader, progress=progress, commander=commander, relay=relay,
-        leases=SimpleLeases(relay), forecast=forecast(clock.now, reader.entry), arithmetic=Arithmetic(),
+        leases=SimpleLeases(relay), forecast=forecast(clock.now, reader.entry), arithmetic=Arithmetic(reader.entry),
         registry=telemetry.registry, unready=unready,
         settings=ApiSettings(
             version=importlib.metadata.version("tidewheel-server"),

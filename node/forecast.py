@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from api.services import Expected, Load, Outlook, Skipped
@@ -15,16 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from api.services import Forecast, Planned
+    from scheduler.calendars import Lookup
 
     Entry = Callable[[Scope, str, str], Mapping[str, Any] | None]  # an entry of the catalog: scope, kind, name
 
 
 def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
     """A forecast that judges definitions as an apply at `now` would, by what the catalog says now."""
-
-    def look(kind: str, tenant: str, name: str) -> bytes | None:
-        row = entry(Scope(tenant=tenant), kind, name)
-        return None if row is None else adopted(row["version"], row["definition"])
+    look = _look(entry)
 
     def ask(
         subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
@@ -44,14 +43,25 @@ def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
     return ask
 
 
+def _look(entry: Entry) -> Lookup:
+    def look(kind: str, tenant: str, name: str) -> bytes | None:
+        row = entry(Scope(tenant=tenant), kind, name)
+        return None if row is None else adopted(row["version"], row["definition"])
+
+    return look
+
+
 class Arithmetic:
-    """`api.services.Arithmetic`."""
+    """`api.services.Arithmetic`, by what the catalog says now of calendars and freezes."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._look = _look(entry)
 
     def load(self, schedules: Iterable[Planned], from_: datetime, to: datetime) -> Load:
         """See `Arithmetic.load`."""
         found = load.counted(
             (load.Planned(tenant=s.tenant, name=s.name, queue=s.queue, definition=s.definition) for s in schedules),
-            from_, to,
+            from_, to, lru_cache(maxsize=None)(self._look),  # of one answer: a tenant is asked for once
         )  # fmt: skip
         return Load(
             minutes=found.minutes, schedules=found.schedules, occurrences=found.occurrences, cut=tuple(found.cut)
@@ -68,6 +78,7 @@ def _expected(occurrence: Mapping[str, str]) -> Expected:
         local_time=occurrence["local_time"],
         note=occurrence.get("note", ""),
         due_at=datetime.fromisoformat(occurrence["due_at"]) if "due_at" in occurrence else None,
+        held_until=datetime.fromisoformat(occurrence["held_until"]) if "held_until" in occurrence else None,
     )
 
 

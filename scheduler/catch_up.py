@@ -9,7 +9,7 @@ Age is measured against the end of the recovery (`recovery.to`), so it does not 
 
 from __future__ import annotations
 
-from scheduler import occurrences, pacing, runs, skipping, timeline
+from scheduler import holding, occurrences, pacing, runs, skipping, timeline
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, millis
 from scheduler.links import awaiting
@@ -34,7 +34,8 @@ def decide(state: ScheduleState, context: Context, recovery: Recovery, due: Due,
     kept = 1 if plan.catch_up == "latest" else plan.catch_up_limit
     to = to_ms // SECOND_MS
     if plan.after_finish is None and timeline.count(state, due.nominal, to, kept) >= kept:
-        until = min(_before_kept(state, due.nominal, to, kept), _last_missed(plan, to_ms))
+        behind = holding.before_kept(lambda after: timeline.count(state, after, to, kept), due.nominal, to, kept)
+        until = min(behind, _last_missed(plan, to_ms))
         return (_skip(state, context, due, until, SkipReason.CATCH_UP, _beyond(kept)),)
     return _keep(state, context, recovery, due, plan)
 
@@ -67,18 +68,6 @@ def _over(plan: Plan, until: int) -> int:
         return until
     last = occurrences.last_between(plan.trigger, until - plan.jitter_ms // SECOND_MS, until)
     return until if last is None or plan.due_ms(last) <= until * SECOND_MS else last - 1
-
-
-def _before_kept(state: ScheduleState, nominal: int, to: int, kept: int) -> int:
-    """The last second behind which there are still `kept` occurrences: it and what is before it is skipped."""
-    low, high = nominal, to  # at `low` there are enough, at `high` none
-    while high - low > 1:
-        middle = (low + high) // 2
-        if timeline.count(state, middle, to, kept) >= kept:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def _beyond(kept: int) -> str:

@@ -60,6 +60,8 @@ from schemas.scheduling import (
     CommandRemembered,
     CommandTaken,
     HistoryForgotten,
+    HoldNoted,
+    HoldsReviewed,
     TenantPaced,
     TzRulesNoted,
 )
@@ -237,6 +239,8 @@ _KEYS: Mapping[type[Fact], Callable[[Any], bytes]] = {
     RecoveryFinished: _of_partition,
     TzAdopted: _of_partition,
     TenantPaced: _of_partition,
+    HoldNoted: _of_partition,
+    HoldsReviewed: _of_partition,
     TzRulesNoted: _of_partition,
     CommandForwarded: _of_partition,
     CommandAnswered: _of_partition,

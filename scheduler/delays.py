@@ -11,14 +11,15 @@ meanwhile: what waits in vain delays nobody but those behind it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scheduler import keys
 from scheduler.instants import millis
-from scheduler.state import NO_DELAYS, Delays
+from scheduler.state import NO_DELAYS, Delays, ScheduleState, updated
 from schemas import codec
 from schemas.commands import COMMANDS, Command
-from schemas.scheduling import CommandDelayed
+from schemas.scheduling import CatalogAwaited, CommandDelayed, CommandTaken
 
 if TYPE_CHECKING:
     from runtime.machine import Rows
@@ -77,6 +78,21 @@ def command(delayed: CommandDelayed) -> Command:
         appended_at=delayed.appended_at,
         reply_to=delayed.reply_to,
     )
+
+
+def evolve_delayed(state: ScheduleState, fact: CommandDelayed) -> ScheduleState:
+    """One more waits."""
+    return updated(state, delays=append(state.delays, state.rows, fact))
+
+
+def evolve_awaited(state: ScheduleState, fact: CatalogAwaited) -> ScheduleState:
+    """The first one is looked at again later."""
+    return updated(state, delays=replace(state.delays, look_ms=millis(fact.look_at)))
+
+
+def evolve_taken(state: ScheduleState, _fact: CommandTaken) -> ScheduleState:
+    """The first one waits no longer."""
+    return updated(state, delays=without_first(state.delays, state.rows))
 
 
 def _first_look_ms(delayed: CommandDelayed) -> int:

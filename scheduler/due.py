@@ -18,6 +18,7 @@ from scheduler import (
     fills,
     finishing,
     freezes,
+    holding,
     ledger,
     memory,
     overlap,
@@ -102,7 +103,8 @@ def _lines_ms(state: ScheduleState) -> int | None:
     first = None if state.backlog is None else pacing.wakeup_ms(state.backlog, state)
     if state.waiting is None:
         return first
-    return _sooner(_sooner(first, state.waiting.until_ms), waiting.dropped_at_ms(state))
+    first = _sooner(_sooner(first, state.waiting.until_ms), waiting.dropped_at_ms(state))
+    return _sooner(first, waiting.release_ms(state))
 
 
 def _sooner(one: int | None, other: int | None) -> int | None:
@@ -168,6 +170,9 @@ def _earliest(state: ScheduleState, horizon_ms: int) -> tuple[int, Step | None]:
         instant_ms, step = state.held[0].at_ms, _settle
     if state.waiting is not None:
         until_ms, dropped_ms = state.waiting.until_ms, waiting.dropped_at_ms(state, horizon_ms)
+        release_ms = waiting.release_ms(state)
+        if release_ms is not None and release_ms < instant_ms:
+            instant_ms, step = release_ms, waiting.release
         if until_ms is not None and until_ms < instant_ms:
             instant_ms, step = until_ms, waiting.expire
         if dropped_ms is not None and dropped_ms <= instant_ms:
@@ -304,9 +309,11 @@ def _live(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts
         return (skipping.one(state, context, due.nominal, version, SkipReason.NO_JOB, detail=detail),)
     if plan.intervals:
         return awaiting.begin(state, context, due, Cause.SCHEDULE, timeline.upcoming(state).at_ms)
+    due_ms = timeline.upcoming(state).at_ms
+    if (hold := holding.met(plan, context.horizon_ms)) is not None:
+        return holding.keep(state, context, due.nominal, version, plan, hold, due_ms)
     if overlap.blocks(state, plan):
         return overlap.blocked(state, context, due, plan, Cause.SCHEDULE)
-    due_ms = timeline.upcoming(state).at_ms
     return (runs.of_occurrence(state, context, due.nominal, version, recipe, Cause.SCHEDULE, due_ms),)
 
 

@@ -70,6 +70,7 @@ from schemas.scheduling import (
     CommandRemembered,
     CommandTaken,
     HistoryForgotten,
+    HoldQuestioned,
     MarkMoved,
     OccurrencePaced,
     OutcomeHeld,
@@ -279,6 +280,13 @@ def _deferred(state: ScheduleState, fact: OccurrenceDeferred) -> ScheduleState:
     new = draft(state)
     if state.plans[fact.version].after_finish is not None:
         finishing.link(new, nominal, None)
+    if fact.reason is DeferReason.FROZEN and awaiting.holds(state, nominal):
+        new.links = awaiting.frozen(new, fact)
+        return finished(new)
+    if fact.reason is DeferReason.FROZEN and state.waiting is not None and state.waiting.nominal == nominal:
+        new.waiting = replace(pacing.entered(fact, nominal), since_ms=state.waiting.since_ms)
+        new.due = None
+        return finished(new)
     if fact.release_at is not None:
         return _into_backlog(new, fact, nominal)
     if fact.reason is DeferReason.WAITING:
@@ -321,6 +329,9 @@ def _awaited_all(new: Any, nominal: int, **fate: str) -> ScheduleState:
 
 def _into_backlog(new: Any, fact: OccurrenceDeferred, nominal: int) -> ScheduleState:
     place = pacing.entered(fact, nominal)
+    if new.backlog is not None and new.backlog.nominal == nominal:
+        new.backlog = place  # it stays there, for something else
+        return finished(new)
     new.backlog_count += 1
     if new.backlog is None:
         new.backlog = place
@@ -361,6 +372,16 @@ def _next_waiting(new: Any, nominal: int, **fate: str) -> ScheduleState:
 def _skip_requested(state: ScheduleState, fact: SkipRequested) -> ScheduleState:
     state.rows.put(keys.number(keys.SKIP, seconds(fact.nominal_time)), codec.dump(fact))
     return updated(state, skips=state.skips + 1)
+
+
+def _hold_questioned(state: ScheduleState, fact: HoldQuestioned) -> ScheduleState:
+    """What freezes hold is looked at from then on. Of the backlog it is the first one that is asked."""
+    at_ms = millis(fact.at)
+    first, backlog = (
+        replace(each, release_ms=min(each.release_ms, at_ms)) if each is not None and each.frozen else each
+        for each in (state.waiting, state.backlog)
+    )
+    return changed(state, waiting=first, backlog=backlog, links=awaiting.questioned(state, at_ms))
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------
@@ -410,29 +431,7 @@ def _settled(state: ScheduleState, fact: RunSettled) -> ScheduleState:
     return finished(new)
 
 
-def _swept(state: ScheduleState, fact: RunsSwept) -> ScheduleState:
-    if fact.purpose == "cancel":
-        assert state.cancelling is not None, "a walk that nobody began"
-        return changed(state, cancelling=None if fact.done else replace(state.cancelling, cursor=fact.up_to))
-    soonest = sweeps.sooner(state.inquiry.soonest_ms, None if fact.next_at is None else millis(fact.next_at))
-    if fact.done:
-        return changed(state, inquiry=Sweep(at_ms=soonest))
-    return changed(state, inquiry=replace(state.inquiry, cursor=fact.up_to, soonest_ms=soonest))
-
-
 # --- commands -----------------------------------------------------------------------------------------------------
-
-
-def _delayed(state: ScheduleState, fact: CommandDelayed) -> ScheduleState:
-    return updated(state, delays=delays.append(state.delays, state.rows, fact))
-
-
-def _awaited(state: ScheduleState, fact: CatalogAwaited) -> ScheduleState:
-    return updated(state, delays=replace(state.delays, look_ms=millis(fact.look_at)))
-
-
-def _taken(state: ScheduleState, _fact: CommandTaken) -> ScheduleState:
-    return updated(state, delays=delays.without_first(state.delays, state.rows))
 
 
 def _remembered(state: ScheduleState, fact: CommandRemembered) -> ScheduleState:
@@ -481,19 +480,20 @@ EVOLUTIONS: Mapping[type[Fact], Callable[[ScheduleState, Any], ScheduleState]] =
     OccurrenceDeferred: _deferred,
     SkipRequested: _skip_requested,
     OccurrencePaced: _paced,
+    HoldQuestioned: _hold_questioned,
     BackfillStarted: backfills.evolve_started,
     BackfillStepped: backfills.evolve_stepped,
     BackfillProgressed: backfills.evolve_progressed,
     BackfillFinished: _backfill_over,
     OutcomeHeld: _held,
     RunSettled: _settled,
-    RunsSwept: _swept,
+    RunsSwept: sweeps.evolve_swept,
     RunInquired: _unchanged,
     RunCancelRequested: _unchanged,
     CommandRemembered: _remembered,
-    CommandDelayed: _delayed,
-    CatalogAwaited: _awaited,
-    CommandTaken: _taken,
+    CommandDelayed: delays.evolve_delayed,
+    CatalogAwaited: delays.evolve_awaited,
+    CommandTaken: delays.evolve_taken,
     HistoryForgotten: _forgotten,
     TriggerTaken: _trigger_taken,
     **folding.EVOLUTIONS,

@@ -1,8 +1,12 @@
 """Freezes: windows in which nothing that is due becomes a run, for all schedules of a tenant or of a queue.
 
 They stand in the definitions of tenants and queues and are looked at when an occurrence is due, like calendars: a
-freeze that is put, changed or lifted counts for everything that is not decided yet. What counts of an occurrence is its
-nominal instant. Runs that were created before the window go on, as do those that people ask for.
+freeze that is put, changed or lifted counts for everything that is not decided yet. Runs that were created before the
+window go on, as do those that people ask for.
+
+    skip    what counts is the nominal instant: an occurrence in the window is skipped, whenever it is decided
+    defer   what counts is the instant of decision: while the window lasts nothing begins that the clock leads to, see
+            `holding`. Where both are written, `skip` goes first
 """
 
 from __future__ import annotations
@@ -45,23 +49,34 @@ def bind(state: ScheduleState, context: Context) -> ScheduleState:
 def bound(plan: Plan, tenant: str, queue: str | None, look: Lookup) -> Plan:
     """A plan with the freezes of its tenant and its queue."""
     used = dict(plan.used)
-    rules: list[occurrences.Exclusion] = []
+    skips: list[occurrences.Exclusion] = []
+    defers: list[occurrences.Exclusion] = []
     for kind, owner, name in (("tenant", tenant, EVERYONE), ("queue", EVERYONE, queue)):
         row = None if name is None else look(kind, owner, name)
-        version, found = (0, ()) if row is None else _read(row, tenant if kind == "tenant" else str(name), kind)
+        if row is None:
+            continue
+        version, found = _read(row, tenant if kind == "tenant" else str(name), kind)
         if found:
             used[f"{kind}/{owner}/{name}"] = version
-            rules += found
-    if not rules:
-        return plan
+        skips += [rule for action, rule in found if action == "skip"]
+        defers += [rule for action, rule in found if action == "defer"]
+    deferred = occurrences.Exclusions(plan.zone, tuple(defers)) if defers else None
+    if not skips:
+        return plan if deferred is None else replace(plan, deferred=deferred, used=used)
     before = () if plan.out is None else plan.out.rules
-    closed, frozen = (occurrences.Exclusions(plan.zone, tuple(each)) for each in ((*before, *rules), rules))
-    return replace(plan, closed=closed, frozen=frozen, used=used)
+    closed, frozen = (occurrences.Exclusions(plan.zone, tuple(each)) for each in ((*before, *skips), skips))
+    return replace(plan, closed=closed, frozen=frozen, deferred=deferred, used=used)
 
 
 def taken(context: Context, due: Due, plan: Plan) -> occurrences.Taken | None:
     """An occurrence in a freeze, with those behind it that are due already; None for one outside."""
     return calendars.taken_by(plan.frozen, context, due, plan)
+
+
+def change(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> bool:
+    """Whether a definition of a tenant or a queue has others than the one before it."""
+    one, other = ((definition or {}).get("freezes", []) for definition in (before, after))
+    return bool(one != other)
 
 
 def are_in(definition: Mapping[str, Any] | None) -> bool:
@@ -91,13 +106,12 @@ MINUTE_FIELDS = 5
 
 
 @lru_cache(maxsize=READ_MAX)
-def _read(row: bytes, name: str, kind: str) -> tuple[int, tuple[occurrences.Exclusion, ...]]:
-    """A version, and its freezes as rules."""
+def _read(row: bytes, name: str, kind: str) -> tuple[int, tuple[tuple[str, occurrences.Exclusion], ...]]:
+    """A version, and its freezes: what each does, and when, as a rule."""
     adopted = codec.load(Adopted, codec.parse(row))
     found = [Freeze.model_validate(each) for each in adopted.definition.get("freezes") or ()]
-    return adopted.version, tuple(
-        _rule(each, f"{FREEZE} of {kind} {name} (version {adopted.version})") for each in found
-    )
+    said = f"{FREEZE} of {kind} {name} (version {adopted.version})"
+    return adopted.version, tuple((each.action, _rule(each, said)) for each in found)
 
 
 def _rule(freeze: Freeze, said: str) -> occurrences.Exclusion:

@@ -16,6 +16,7 @@ ADOPTED = b"p/"  # + role-partition (PARTITION) the last transaction of that own
 EDGE = b"f/"  # + upstream                     a schedule that this one follows
 PACE = b"g/"  # + tenant (PARTITION)           when the tenant's next turn to catch up is
 PACED = b"o/"  # + nominal                     an occurrence of the backlog behind the first one
+HELD = b"i/"  # + tenant/name (PARTITION)      until when a freeze holds something of that schedule
 LEDGER = b"l/"  # + first nominal              older segments of the ledger
 LISTENER = b"y/"  # + downstream               a schedule that follows this one
 NOTED = b"n/"  # + number                      what an upstream's run leads to, not decided yet

@@ -72,7 +72,7 @@ def blocked(state: ScheduleState, context: Context, due: Due, plan: Plan, cause:
     room = room_of(plan, due.nominal, cause)
     if is_full(state, context, room):
         return (overlapped(state, context, due.nominal, due.phase.version),)
-    return (*making_room(state, context, due, plan), _deferred(state, context, due, room, cause))
+    return (*making_room(state, context, due.nominal, plan), _deferred(state, context, due, room, cause))
 
 
 def is_full(state: ScheduleState, context: Context, room: Room) -> bool:
@@ -80,11 +80,11 @@ def is_full(state: ScheduleState, context: Context, room: Room) -> bool:
     return state.waiting_count >= room.places or _is_hopeless(state, context, room)
 
 
-def making_room(state: ScheduleState, context: Context, due: Due, plan: Plan) -> tuple[Fact, ...]:
+def making_room(state: ScheduleState, context: Context, nominal: int, plan: Plan) -> tuple[Fact, ...]:
     """The first in line asks."""
     if state.waiting_count or state.links.waiting.count:
         return ()
-    note = f"overlap {plan.overlap}: makes room for {text(from_seconds(due.nominal))}"
+    note = f"overlap {plan.overlap}: makes room for {text(from_seconds(nominal))}"
     return asked(state, context, plan, note)
 
 

@@ -12,7 +12,9 @@ is due now and what waits from then has the next free place. A pause or a deleti
 
 from __future__ import annotations
 
-from scheduler import keys, overlap, runs, skipping, waiting
+from dataclasses import replace
+
+from scheduler import holding, keys, overlap, runs, skipping, waiting
 from scheduler import plan as plan_
 from scheduler.context import Context
 from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
@@ -34,17 +36,26 @@ def keep(
 ) -> tuple[Fact, ...]:  # fmt: skip
     """A missed occurrence that has a run after all: at once, or when its turn comes. The decision is last."""
     to_ms = millis(recovery.to)
+    if (hold := holding.met(plan, context.horizon_ms)) is not None:
+        return holding.keep(state, context, due.nominal, due.phase.version, plan, hold, to_ms)
     blocked = overlap.blocks(state, plan)
     if blocked and overlap.is_full(state, context, overlap.room_of(plan, due.nominal, Cause.CATCH_UP)):
         return (overlap.overlapped(state, context, due.nominal, due.phase.version),)
-    tenant_ms = max(to_ms, tenant_next_ms(context.shared, state.tenant))
-    own_ms = to_ms if state.paced_ms is None else max(to_ms, state.paced_ms + plan.pace_ms)
-    release_ms = max(own_ms, tenant_ms)
-    paced: tuple[Fact, ...] = (_paced(state, release_ms), *_tenant_paced(state, context, recovery, tenant_ms))
+    release_ms, paced = _turn(state, context, plan, to_ms, recovery.tenant_rate)
     if release_ms <= to_ms and not blocked and state.backlog is None:
         return (*paced, runs.of_occurrence(state, context, due.nominal, due.phase.version, recipe, Cause.CATCH_UP))
-    asked = overlap.making_room(state, context, due, plan) if blocked and state.backlog is None else ()
+    asked = overlap.making_room(state, context, due.nominal, plan) if blocked and state.backlog is None else ()
     return (*paced, *asked, _deferred(state, context, recovery, due, plan, release_ms))
+
+
+def _turn(
+    state: ScheduleState, context: Context, plan: Plan, since_ms: int, tenant_rate: str
+) -> tuple[int, tuple[Fact, ...]]:  # fmt: skip
+    """When its turn is, from an instant on, and that the turn is taken."""
+    tenant_ms = max(since_ms, tenant_next_ms(context.shared, state.tenant))
+    own_ms = since_ms if state.paced_ms is None else max(since_ms, state.paced_ms + plan.pace_ms)
+    release_ms = max(own_ms, tenant_ms)
+    return release_ms, (_paced(state, release_ms), *_tenant_paced(state, context, tenant_rate, tenant_ms))
 
 
 def _deferred(
@@ -67,11 +78,11 @@ def _paced(state: ScheduleState, release_ms: int) -> Fact:
 
 
 def _tenant_paced(
-    state: ScheduleState, context: Context, recovery: Recovery, tenant_ms: int
+    state: ScheduleState, context: Context, tenant_rate: str, tenant_ms: int
 ) -> tuple[Fact, ...]:  # fmt: skip
-    if not recovery.tenant_rate:
-        return ()  # it began before there was such a rate
-    next_at = from_millis(tenant_ms + plan_.pace_ms(recovery.tenant_rate))
+    if not tenant_rate:
+        return ()  # of a recovery that began before there was such a rate
+    next_at = from_millis(tenant_ms + plan_.pace_ms(tenant_rate))
     return (TenantPaced(role="scheduler", partition=context.partition, tenant=state.tenant, next_at=next_at),)
 
 
@@ -85,16 +96,48 @@ def wakeup_ms(first: Waiting, state: ScheduleState) -> int | None:
 
 
 def release_ms(state: ScheduleState) -> int | None:
-    """When the first one can have its run; None while one that is due now, or a run, is in its way."""
+    """When the first one can have its run; None while one that is due now, or a run, is in its way.
+
+    What a freeze has held is looked at when that is over, whatever is in its way: it may have to ask for room.
+    """
     first = state.backlog
-    if first is None or state.waiting is not None or not overlap.has_room(state, state.plans[first.version]):
+    if first is None or state.waiting is not None:
         return None
-    return first.release_ms
+    has_room = first.frozen or overlap.has_room(state, state.plans[first.version])
+    return first.release_ms if has_room else None
 
 
 def release(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
-    """Its run is created; or it turns out that its job is gone."""
-    return waiting.run_of(state, context, _first(state))
+    """Its run is created; or it turns out that its job is gone, or that a freeze defers it.
+
+    What a freeze has held until now has its turn as what an outage has left: the first one at once.
+    """
+    first = _first(state)
+    plan = state.plans[first.version]
+    if (hold := holding.met(plan, context.horizon_ms)) is not None:
+        return holding.stays(state, context, first, hold)
+    if not first.frozen:
+        return waiting.run_of(state, context, first)
+    turn_ms, paced = _turn(state, context, plan, first.release_ms, context.tenant_rate)
+    blocked = not overlap.has_room(state, plan)
+    if turn_ms <= first.release_ms and not blocked:
+        return (*paced, *waiting.run_of(state, context, first))
+    is_first = state.paced_ms is None or state.paced_ms < first.release_ms  # of those that this freeze has held
+    asked = overlap.making_room(state, context, first.nominal, plan) if blocked and is_first else ()
+    return (*paced, *asked, _behind(state, context, first, turn_ms))
+
+
+def _behind(state: ScheduleState, context: Context, first: Waiting, turn_ms: int) -> Fact:
+    """What a freeze held waits for its turn, or for a run to end."""
+    plan = state.plans[first.version]
+    expires_ms, is_paced = max(first.until_ms or 0, turn_ms + plan.grace_ms), turn_ms > first.release_ms
+    return OccurrenceDeferred(
+        tenant=state.tenant, schedule=state.name, version=first.version, nominal_time=from_seconds(first.nominal),
+        reason=DeferReason.PACED if is_paced else DeferReason.BUFFERED, decided_at=context.now,
+        until=from_millis(turn_ms if is_paced else expires_ms), blocked_by=overlap.blocker(state), cause=first.cause,
+        used=plan.used, release_at=from_millis(turn_ms), expires_at=from_millis(expires_ms),
+        missed_until=from_millis(first.since_ms),
+    )  # fmt: skip
 
 
 def expire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
@@ -139,6 +182,7 @@ def entered(fact: OccurrenceDeferred, nominal: int) -> Waiting:
     return Waiting(
         nominal=nominal, version=fact.version, cause=fact.cause, until_ms=millis(fact.expires_at),
         release_ms=millis(fact.release_at), since_ms=millis(fact.missed_until),
+        frozen=fact.reason is DeferReason.FROZEN,
     )  # fmt: skip
 
 
@@ -161,9 +205,17 @@ def forget_turns(shared: PartitionState, to_ms: int) -> None:
 
 
 def next_in_line(state: ScheduleState) -> Waiting | None:
-    """The one behind the first, taken out of its row."""
+    """The one behind the first, taken out of its row.
+
+    Held by a freeze, it is looked at when the one before it was: that may have ended sooner than was known. One whose
+    turn has passed because the one before it was held has another.
+    """
     found = next(iter(state.rows.scan(keys.PACED, keys.end_of(keys.PACED))), None)
     if found is None:
         return None
     state.rows.delete(found[0])
-    return codec.load(Waiting, codec.parse(found[1]))
+    following, before = codec.load(Waiting, codec.parse(found[1])), _first(state)
+    if following.frozen or following.release_ms < before.release_ms:
+        at_ms = min(following.release_ms, before.release_ms) if following.frozen else before.release_ms
+        return replace(following, frozen=True, release_ms=at_ms)
+    return following

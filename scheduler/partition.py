@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from runtime.machine import Reached, Unfit
-from scheduler import freezes, keys, pacing
+from scheduler import freezes, holding, keys, pacing
 from scheduler.context import Context
 from scheduler.instants import millis
 from scheduler.plan import Adopted
@@ -22,7 +24,7 @@ from schemas.facts import (
     TzAdopted,
 )
 from schemas.frozen import frozen
-from schemas.scheduling import TenantPaced, TzRulesNoted
+from schemas.scheduling import HoldNoted, HoldsReviewed, TenantPaced, TzRulesNoted
 
 ROLE = "scheduler"
 TRIMMED_EVERY = timedelta(days=1)
@@ -58,7 +60,8 @@ def check_tz(state: PartitionState, partition: int, version: str) -> PartitionSt
 
 def reached(state: PartitionState, input_: Reached, context: Context) -> tuple[Fact, ...]:
     """What follows when everything up to an instant is decided."""
-    return (*_recovered(state, input_.until, context), *_trimmed(state, input_.until, context))
+    told = () if state.review is None else holding.tell(state, context, state.review)
+    return (*_recovered(state, input_.until, context), *_trimmed(state, input_.until, context), *told)
 
 
 def _recovered(state: PartitionState, until: datetime, context: Context) -> tuple[Fact, ...]:
@@ -87,7 +90,10 @@ def adopt(state: PartitionState, input_: CatalogRead, context: Context) -> tuple
         role=ROLE, partition=context.partition, offset=input_.offset, adopted_at=context.now, entries=(input_.entry,),
         position=input_.position,
     )  # fmt: skip
-    return (fact,)
+    entry = input_.entry
+    if not freezes.change(_known(state, entry), entry.definition):
+        return (fact,)
+    return (fact, *holding.changed(state, context, entry.kind, entry.tenant))
 
 
 def has_adopted(state: PartitionState, position: str | None) -> bool:
@@ -104,10 +110,16 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
     match fact:
         case RecoveryStarted():
             pacing.forget_turns(state, millis(fact.to))
+            holding.forget(state, millis(fact.to))
             return replace(state, recovery=Recovery(from_=fact.from_, to=fact.to, tenant_rate=fact.tenant_rate))
         case TenantPaced():
             pacing.tenant_paced(state, fact)
             return state
+        case HoldNoted():
+            holding.note(state, fact)
+            return state
+        case HoldsReviewed():
+            return replace(state, review=holding.reviewed(fact))
         case RecoveryFinished():
             return replace(state, recovery=None)
         case TzAdopted():
@@ -130,10 +142,15 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
 
 def _adopt_row(state: PartitionState, entry: CatalogEntry) -> PartitionState:
     row = keys.adopted(entry.kind, entry.tenant, entry.name)
-    known = state.rows.get(row)
-    had = known is not None and freezes.are_in(codec.load(Adopted, codec.parse(known)).definition)
+    had = freezes.are_in(_known(state, entry))
     if entry.definition is None:
         state.rows.delete(row)
     else:
         state.rows.put(row, codec.dump(Adopted(version=entry.version, definition=entry.definition)))
     return replace(state, freezes=state.freezes + freezes.are_in(entry.definition) - had)
+
+
+def _known(state: PartitionState, entry: CatalogEntry) -> Mapping[str, Any] | None:
+    """The definition that an entry takes the place of."""
+    row = state.rows.get(keys.adopted(entry.kind, entry.tenant, entry.name))
+    return None if row is None else codec.load(Adopted, codec.parse(row)).definition

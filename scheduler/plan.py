@@ -61,7 +61,8 @@ class Plan:
     `drops`: its policies may leave out local readings. `exclusive`: active runs can stand in an occurrence's way.
     `follows`: runs of other schedules lead to runs of this one; its occurrences wait for `intervals`. Without a trigger
     nothing is ever due.
-    For deciding only, see `calendars` and `freezes`: `shut` by calendars, `frozen`, `closed` by either; `used`.
+    For deciding only, see `calendars` and `freezes`: `shut` by calendars, `frozen`, `closed` by either; `used`. What is
+    `deferred` is due, and held while the windows last.
     """
 
     trigger: occurrences.Trigger
@@ -83,6 +84,7 @@ class Plan:
     closed: occurrences.Exclusions | None = None
     shut: occurrences.Exclusions | None = None
     frozen: occurrences.Exclusions | None = None
+    deferred: occurrences.Exclusions | None = None
     used: Mapping[str, int] = field(default_factory=dict)
     max_runs: int | None = None
     jitter_ms: int = 0

@@ -15,7 +15,7 @@ from heapq import merge
 from itertools import groupby, islice
 from typing import Any
 
-from scheduler import calendars, checks, finishing, freezes, occurrences, words
+from scheduler import calendars, checks, finishing, freezes, holding, occurrences, words
 from scheduler.calendars import Lookup
 from scheduler.instants import from_millis, from_seconds, seconds, text
 from scheduler.occurrences.zones import Segment
@@ -54,7 +54,7 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     What rules and policies take out before the last of them is `skipped`, again the first `limit`. A definition that
     was `accepted` some time ago may be over by now: that is no fault then. Where an interval counts from the end of a
     run, one is known: the first, or the one that counts from `since`. `look` finds what the
-    catalog says now.
+    catalog says now. What a freeze will hold says until when, as `held_until`.
     """
     faults = tuple(_range_faults(from_, to, limit))
     if faults:
@@ -132,6 +132,8 @@ def _met(plan: Plan, after: int, until: int, limit: int) -> tuple[list[int], lis
         if nominal is None or nominal > until:
             break
         excluded = plan.taken(nominal, until)
+        if excluded is None and (held := holding.ahead(plan, nominal)) is not None:
+            excluded = held[1]
         if excluded is None:
             due.append(nominal)
             after, in_a_row = nominal, 0
@@ -177,12 +179,20 @@ def _occurrence(plan: Plan, nominal: int) -> dict[str, str]:
     found = {"nominal_time": text(from_seconds(nominal)), "local_time": _local(nominal + offset, offset)}
     if plan.jitter_ms:
         found["due_at"] = text(from_millis(plan.due_ms(nominal)))
-    note = "; ".join(filter(None, (_note(plan, nominal), _jitter(found.get("due_at")), finishing.note(plan))))
+    held = holding.ahead(plan, nominal)
+    if held is not None:
+        found["held_until"] = text(from_millis(held[0].until_ms))
+    notes = (_note(plan, nominal), _jitter(found.get("due_at")), _held(held), finishing.note(plan))
+    note = "; ".join(filter(None, notes))
     return found | {"note": note} if note else found
 
 
 def _jitter(due_at: str | None) -> str:
     return f"due at {due_at} by its jitter" if due_at else ""
+
+
+def _held(held: tuple[holding.Hold, Any] | None) -> str:
+    return "" if held is None else f"held until {text(from_millis(held[0].until_ms))} by {held[0].rule}"
 
 
 def _note(plan: Plan, nominal: int) -> str:

@@ -58,7 +58,8 @@ class Phase:
 class Waiting:
     """An occurrence that is due and waits for a run to end; at `until_ms` it is skipped.
 
-    One of a backlog waits for `release_ms` too, since an outage that ended at `since_ms`.
+    One of a backlog waits for `release_ms` too, since an outage that ended at `since_ms`. One that is `frozen` waits
+    for the end of a freeze, as it was known: whether that is over is asked at `release_ms`.
     """
 
     nominal: int
@@ -67,6 +68,7 @@ class Waiting:
     until_ms: int | None = None
     release_ms: int = 0
     since_ms: int = 0
+    frozen: bool = False
 
 
 @frozen
@@ -279,6 +281,16 @@ class Recovery:
 
 
 @frozen
+class Review:
+    """A walk over the schedules of which something is held, as freezes have changed: those named `prefix`…, come as far
+    as `cursor`.
+    """
+
+    prefix: str
+    cursor: str
+
+
+@frozen
 class PartitionState:
     """What all keys of a partition share. Adopted definitions are rows; decisions before `history_from` are gone."""
 
@@ -288,6 +300,7 @@ class PartitionState:
     freezes: int = 0  # adopted definitions that have any
     recovery: Recovery | None = None
     history_from: datetime | None = None
+    review: Review | None = None
 
 
 State = ScheduleState | ReferenceState | PartitionState

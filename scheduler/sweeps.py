@@ -8,7 +8,7 @@ from dataclasses import replace
 from scheduler import keys
 from scheduler.context import Context
 from scheduler.instants import from_millis, millis
-from scheduler.state import Cancelling, ScheduleState, Sweep
+from scheduler.state import Cancelling, ScheduleState, Sweep, changed
 from schemas import codec
 from schemas.facts import Fact, RunCancelRequested, RunCreated
 from schemas.internal import RunInquired
@@ -79,6 +79,17 @@ def _is_meant(run: RunCreated, cancelling: Cancelling) -> bool:
     if cancelling.up_to is None:
         return millis(run.created_at) <= cancelling.requested_ms
     return run.version <= cancelling.up_to and not (run.backfill and cancelling.before is not None)
+
+
+def evolve_swept(state: ScheduleState, fact: RunsSwept) -> ScheduleState:
+    """A page is done."""
+    if fact.purpose == "cancel":
+        assert state.cancelling is not None, "a walk that nobody began"
+        return changed(state, cancelling=None if fact.done else replace(state.cancelling, cursor=fact.up_to))
+    soonest = sooner(state.inquiry.soonest_ms, None if fact.next_at is None else millis(fact.next_at))
+    if fact.done:
+        return changed(state, inquiry=Sweep(at_ms=soonest))
+    return changed(state, inquiry=replace(state.inquiry, cursor=fact.up_to, soonest_ms=soonest))
 
 
 def is_open(state: ScheduleState, run_id: str) -> bool:

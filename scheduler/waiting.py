@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler import overlap, runs, skipping, timeline
+from scheduler import holding, overlap, runs, skipping, timeline
 from scheduler.context import Context
 from scheduler.state import ScheduleState, Waiting
 from schemas.facts import Cause, Fact, SkipReason
@@ -11,12 +11,23 @@ from schemas.facts import Cause, Fact, SkipReason
 def may_go(state: ScheduleState) -> bool:
     """Whether the first one can have its run now."""
     first = state.waiting
-    return first is not None and overlap.has_room(state, state.plans[first.version])
+    return first is not None and not first.frozen and overlap.has_room(state, state.plans[first.version])
+
+
+def release_ms(state: ScheduleState) -> int | None:
+    """When the first one can have its run, if a freeze has kept it from that; None while a run is in its way."""
+    first = state.waiting
+    if first is None or not first.frozen or not overlap.has_room(state, state.plans[first.version]):
+        return None
+    return first.release_ms
 
 
 def release(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
-    """Its run is created; or it turns out that its job is gone."""
-    return run_of(state, context, _first(state))
+    """Its run is created; or it turns out that its job is gone, or that a freeze defers it."""
+    first = _first(state)
+    if (hold := holding.met(state.plans[first.version], context.horizon_ms)) is not None:
+        return holding.stays(state, context, first, hold)
+    return run_of(state, context, first)
 
 
 def run_of(state: ScheduleState, context: Context, first: Waiting) -> tuple[Fact, ...]:
@@ -24,7 +35,8 @@ def run_of(state: ScheduleState, context: Context, first: Waiting) -> tuple[Fact
     recipe = runs.recipe_of(state.plans[first.version], state.tenant, context.shared)
     if recipe is None:
         return (skipping.one(state, context, first.nominal, first.version, SkipReason.NO_JOB),)
-    return (runs.of_occurrence(state, context, first.nominal, first.version, recipe, first.cause),)
+    cause = Cause.CATCH_UP if first.frozen else first.cause  # its deadline must not be over before it begins
+    return (runs.of_occurrence(state, context, first.nominal, first.version, recipe, cause),)
 
 
 def too_late(state: ScheduleState, context: Context, first: Waiting) -> tuple[Fact, ...]:

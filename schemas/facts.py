@@ -87,6 +87,7 @@ class DeferReason(StrEnum):
     WAITING = "waiting"
     PACED = "paced"
     JITTER = "jitter"
+    FROZEN = "frozen"
 
 
 class RunDeferReason(StrEnum):
@@ -370,6 +371,8 @@ class OccurrenceDeferred(OfSchedule):
 
     One that an outage until `missed_until` left behind has its run not before `release_at`, and none from `expires_at`
     on; `until` is the former where it is `paced`. `since` is when one that is `waiting` for other schedules became due.
+    One that is `frozen` was held at `since` by the freeze that `detail` names, until the window's end as it was known
+    then; for one that was due in the window `missed_until` is when. Of what waits already only `until` is another one.
     """
 
     TYPE: ClassVar[str] = "tidewheel.occurrence.deferred.v1"

@@ -69,7 +69,7 @@ class Calendar(Model):
 class Freeze(Model):
     """A window in which nothing that is due becomes a run: [from, to), or `duration` from each instant of `cron` on.
 
-    `skip`: it is skipped. `defer` it to the end of the window is for a later version.
+    `skip`: it is skipped. `defer`: it is held until the window's end.
     """
 
     from_: Annotated[Instant | None, Field(alias="from")] = None
@@ -90,8 +90,6 @@ class Freeze(Model):
         if self.duration is not None and self.duration > RECURRING_MAX:
             raise Misfit("range", f"duration is over {RECURRING_MAX.days} days", "give from and to instead")
         return self
-
-    LATER = (("action", lambda action: action != "skip", "write action: skip"),)
 
 
 Freezes = Annotated[tuple[Freeze, ...], Field(max_length=FREEZES_MAX), at_most(FREEZES_MAX)]

@@ -105,6 +105,51 @@ class TenantPaced(Fact):
 
 
 @frozen
+class HoldNoted(Fact):
+    """A freeze holds something of a schedule, until then at the latest: a change of freezes is to be told to it."""
+
+    TYPE: ClassVar[str] = "tidewheel.hold.noted.v1"
+    role: str
+    partition: int
+    tenant: str
+    schedule: str
+    until: datetime
+
+    @property
+    def subject(self) -> str:
+        return f"_/{self.role}-{self.partition}"
+
+
+@frozen
+class HoldsReviewed(Fact):
+    """Freezes have changed, of a tenant or of a queue: those whose holds stand behind `cursor` are told next.
+
+    `prefix` is what the names of those concerned begin with. Without a `cursor` all have been told.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.holds.reviewed.v1"
+    role: str
+    partition: int
+    reviewed_at: datetime
+    prefix: str = ""
+    cursor: str | None = None
+
+    @property
+    def subject(self) -> str:
+        return f"_/{self.role}-{self.partition}"
+
+
+@frozen
+class HoldQuestioned(OfSchedule):
+    """Freezes have changed: what is held of the schedule is looked at again now, and not only at a window's end."""
+
+    TYPE: ClassVar[str] = "tidewheel.hold.questioned.v1"
+    tenant: str
+    schedule: str
+    at: datetime
+
+
+@frozen
 class SkipRequested(OfSchedule):
     """Someone wants the occurrence of `nominal_time` to have no run. It is skipped when it is due."""
 
@@ -275,6 +320,9 @@ SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (
     BackfillStepped,
     OccurrencePaced,
     TenantPaced,
+    HoldNoted,
+    HoldsReviewed,
+    HoldQuestioned,
     SkipRequested,
     RunsSwept,
     CommandRemembered,

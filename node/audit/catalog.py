@@ -47,8 +47,13 @@ def closed(catalog: Catalog, used: Mapping[Key, int], zone: str, instant: int) -
     return None if None in known else False
 
 
-def frozen(catalog: Catalog, used: Mapping[Key, int], instant: int) -> bool | None:
-    """Whether a freeze of a tenant or a queue holds at an instant, by the versions that a decision names."""
+SKIP, DEFER = "skip", "defer"
+
+
+def frozen(catalog: Catalog, used: Mapping[Key, int], instant: int, *actions: str) -> bool | None:
+    """Whether a freeze of a tenant or a queue that does one of these holds at an instant, by the versions that a
+    decision names; None where that cannot be told.
+    """
     held: bool | None = False
     for key, version in used.items():
         if key.startswith("calendar/"):
@@ -56,7 +61,7 @@ def frozen(catalog: Catalog, used: Mapping[Key, int], instant: int) -> bool | No
         known = catalog.entries.get((key, version))
         if known is None:
             held = None
-        elif any(_holds(freeze, instant) for freeze in known.get("freezes", ())):
+        elif any(_holds(each, instant) for each in known.get("freezes", ()) if each.get("action", DEFER) in actions):
             return True
     return held
 

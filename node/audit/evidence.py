@@ -66,6 +66,8 @@ class Decision:
     until: int = 0
     count: int = 1
     used: Mapping[str, int] = field(default_factory=dict)
+    due: int = 0  # of a run
+    made: int = 0  # when it was decided; of one that a freeze holds, when it met the freeze
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ class Story:
     skipped: list[Decision] = field(default_factory=list)
     skipped_ranges: list[Decision] = field(default_factory=list)
     deferred: dict[int, str] = field(default_factory=dict)
+    held: dict[int, list[Decision]] = field(default_factory=dict)  # by freezes
     not_due: dict[str, int] = field(default_factory=dict)
     runs: dict[str, datetime] = field(default_factory=dict)  # every run, and when it was created
     ended: dict[str, Ended] = field(default_factory=dict)  # by the first outcome that was written
@@ -271,8 +274,9 @@ def _created(story: Story, data: Mapping[str, Any], event: str) -> None:
         return  # a run of its own, or another run of what was decided before
     nominal = _seconds(data["nominal_time"])
     decision = Decision(
-        event=event, version=data["version"], nominal=nominal, run_id=data["run_id"], used=data.get("used", {})
-    )
+        event=event, version=data["version"], nominal=nominal, run_id=data["run_id"], used=data.get("used", {}),
+        due=_seconds(data["due_at"]), made=_seconds(data["created_at"]),
+    )  # fmt: skip
     if data["cause"] in ("schedule", "catch_up"):
         story.created.append(decision)
     elif data["cause"] == "backfill":
@@ -294,14 +298,25 @@ def _skipped(story: Story, data: Mapping[str, Any], event: str) -> None:
             )
         )
     elif data.get("nominal_time") is not None:
-        nominal = _seconds(data["nominal_time"])
-        story.skipped.append(Decision(event=event, version=version, nominal=nominal, reason=reason, used=used))
+        story.skipped.append(
+            Decision(
+                event=event, version=version, nominal=_seconds(data["nominal_time"]), reason=reason, used=used,
+                made=_seconds(data["decided_at"]),
+            )
+        )  # fmt: skip
     else:
         story.not_due[reason] = story.not_due.get(reason, 0) + 1
 
 
-def _deferred(story: Story, data: Mapping[str, Any], _event: str) -> None:
-    story.deferred[_seconds(data["nominal_time"])] = data["reason"]
+def _deferred(story: Story, data: Mapping[str, Any], event: str) -> None:
+    nominal, reason = _seconds(data["nominal_time"]), data["reason"]
+    story.deferred[nominal] = reason
+    if reason == "frozen":
+        made = _seconds(data.get("since", data["decided_at"]))
+        held = Decision(
+            event=event, version=data["version"], nominal=nominal, reason=reason, used=data.get("used", {}), made=made
+        )
+        story.held.setdefault(nominal, []).append(held)
 
 
 def _changed(story: Story, data: Mapping[str, Any], _event: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 
-from node.audit.catalog import Catalog, calendars_of, closed, frozen
+from node.audit.catalog import DEFER, SKIP, Catalog, calendars_of, closed, frozen
 from node.audit.due import due, duration_seconds, instant, within
 from node.audit.evidence import Decision, Evidence, Name, Story, Version
 from node.audit.exclusion import excluded
@@ -117,6 +117,7 @@ class _Case:
             self._accuse("missing", _text(nominal), f"due by version {version.number}")
         if len(decisions) > 1:
             self._accuse("duplicated", _text(nominal), ", ".join(map(_in_words, decisions)))
+        self._held_or_not(nominal)
         for decision in decisions:
             if decision.run_id or decision.reason == EXCLUDED:
                 self._excluded_or_not(nominal, version, decision)
@@ -139,10 +140,26 @@ class _Case:
             self._accuse("unexpected", _text(nominal), detail)
 
     def _frozen_or_not(self, nominal: int, decision: Decision) -> None:
-        held = frozen(self._catalog, decision.used, nominal)
-        if held is not None and held != (decision.reason == FROZEN):
-            detail = f"{_in_words(decision)}, and {'no' if decision.reason == FROZEN else 'a'} freeze holds then"
+        """No run is of a window that skips, nor made in one that defers; and what is frozen is so by a freeze."""
+        used = decision.used
+        if decision.run_id:
+            self._freeze_or_not(nominal, decision, [frozen(self._catalog, used, nominal, SKIP)], wanted=False)
+            defers = [frozen(self._catalog, used, instant, DEFER) for instant in (decision.due, decision.made)]
+            if defers == [True, True]:
+                self._accuse("unexpected", _text(nominal), f"{_in_words(decision)}, made while a freeze defers it")
+        elif nominal not in self._story.held:  # its place among those that are held was taken by a later one
+            found = [frozen(self._catalog, used, instant, SKIP, DEFER) for instant in (nominal, decision.made)]
+            self._freeze_or_not(nominal, decision, found, wanted=True)
+
+    def _freeze_or_not(self, nominal: int, decision: Decision, found: list[bool | None], *, wanted: bool) -> None:
+        if (True in found) != wanted and None not in found:
+            detail = f"{_in_words(decision)}, and {'no' if wanted else 'a'} freeze holds then"
             self._accuse("unexpected", _text(nominal), detail)
+
+    def _held_or_not(self, nominal: int) -> None:
+        for each in self._story.held.get(nominal, ()):
+            if frozen(self._catalog, each.used, each.made, DEFER) is False:
+                self._accuse("unexpected", _text(nominal), f"held at {_text(each.made)}, and no freeze defers then")
 
     def _too_many(self, version: Version) -> None:
         limit = (version.definition.get("trigger") or {}).get("max_runs")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from scheduler import keys, occurrences, overlap, runs, skipping, sweeps, timeline
+from scheduler import holding, keys, occurrences, overlap, runs, skipping, sweeps, timeline
 from scheduler.context import Context
 from scheduler.instants import DAY_SECONDS, from_millis, from_seconds, millis, seconds, text
 from scheduler.links import edges, windows
@@ -70,7 +70,7 @@ def ask_again(state: ScheduleState, context: Context) -> Facts:
     return tuple(
         question
         for awaited in _rows(state.rows)
-        if _ask_ms(awaited) <= context.horizon_ms
+        if awaited.frozen_ms is None and _ask_ms(awaited) <= context.horizon_ms
         for question in _questions(state, context, awaited)
     )
 
@@ -97,11 +97,15 @@ def resolve(state: ScheduleState, context: Context) -> Facts:
     if recipe is None:
         detail = f"there is no job {plan.job_name}"
         return (skipping.one(state, context, awaited.nominal, awaited.version, SkipReason.NO_JOB, detail=detail),)
+    if (hold := holding.met(plan, context.horizon_ms)) is not None:
+        fact = holding.deferred(
+            state, context, awaited.nominal, awaited.version, hold, cause=awaited.cause, due_ms=awaited.since_ms
+        )  # fmt: skip
+        return (*holding.noted(state, context, hold), fact)
+    cause = awaited.cause if awaited.frozen_ms is None else Cause.CATCH_UP
     if overlap.blocks(state, plan):
-        return overlap.blocked(state, context, _due(state, awaited), plan, awaited.cause)
-    return (
-        runs.of_occurrence(state, context, awaited.nominal, awaited.version, recipe, awaited.cause, awaited.since_ms),
-    )
+        return overlap.blocked(state, context, _due(state, awaited), plan, cause)
+    return (runs.of_occurrence(state, context, awaited.nominal, awaited.version, recipe, cause, awaited.since_ms),)
 
 
 def drop(state: ScheduleState, context: Context) -> Facts:
@@ -121,6 +125,11 @@ def _due(state: ScheduleState, awaited: Awaited) -> Due:
 
 def _way(awaited: Awaited, plan: Plan) -> Way:
     return windows.together(_way_of(awaited, entry) for entry in plan.intervals)
+
+
+def _goes_ms(awaited: Awaited, plan: Plan) -> int:
+    """When it goes there, or behind the freeze that defers it."""
+    return max(_way(awaited, plan).at_ms, awaited.frozen_ms or 0)
 
 
 def _way_of(awaited: Awaited, entry: After) -> Way:
@@ -253,10 +262,10 @@ def _links(state: ScheduleState) -> Links:
     found = list(_rows(state.rows))
     if not found:
         return replace(state.links, awaits=NO_AWAITS)
-    due_ms, due = min((_way(each, state.plans[each.version]).at_ms, each.nominal) for each in found)
+    due_ms, due = min((_goes_ms(each, state.plans[each.version]), each.nominal) for each in found)
     awaits = Awaits(
         count=len(found), since_ms=min(each.since_ms for each in found), version=min(each.version for each in found),
-        due_ms=due_ms, due=due, ask_ms=min(_ask_ms(each) for each in found),
+        due_ms=due_ms, due=due, ask_ms=min((_ask_ms(each) for each in found if each.frozen_ms is None), default=None),
     )  # fmt: skip
     return replace(state.links, awaits=awaits)
 
@@ -277,6 +286,24 @@ def deferred(state: ScheduleState, fact: OccurrenceDeferred) -> Links:
         asked_ms=millis(fact.decided_at),
     )  # fmt: skip
     return _put(state, awaited)
+
+
+def frozen(state: ScheduleState, fact: OccurrenceDeferred) -> Links:
+    """One may not go before a window's end."""
+    awaited = find(state.rows, seconds(fact.nominal_time))
+    assert awaited is not None, "asked of those that wait"
+    assert fact.release_at is not None, "it says when the window ends"
+    return _put(state, replace(awaited, frozen_ms=millis(fact.release_at)))
+
+
+def questioned(state: ScheduleState, at_ms: int) -> Links:
+    """Freezes have changed: what they defer is looked at from then on."""
+    if not state.links.awaits.count:
+        return state.links
+    for awaited in list(_rows(state.rows)):
+        if awaited.frozen_ms is not None and awaited.frozen_ms > at_ms:
+            state.rows.put(keys.number(keys.AWAITED, awaited.nominal), codec.dump(replace(awaited, frozen_ms=at_ms)))
+    return _links(state)
 
 
 def asked(state: ScheduleState, fact: WindowAsked) -> Links:

@@ -49,7 +49,10 @@ class Standing:
 
 @frozen
 class Awaited:
-    """An occurrence that waits, since `since_ms`, for what its upstreams were due; asked for the last time then."""
+    """An occurrence that waits, since `since_ms`, for what its upstreams were due; asked for the last time then.
+
+    One that need not wait for them any more may not go before `frozen_ms`, where a freeze defers it.
+    """
 
     nominal: int
     version: int
@@ -57,6 +60,7 @@ class Awaited:
     since_ms: int
     asked_ms: int
     heard: tuple[Standing, ...] = ()
+    frozen_ms: int | None = None
 
 
 @frozen

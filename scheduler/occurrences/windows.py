@@ -19,6 +19,12 @@ class Windows:
             last_between(trigger, instant - seconds, instant) is not None for trigger, seconds in self.again
         )
 
+    def ends(self, instant: int) -> int | None:
+        """Return the last end of those in which an instant lies; None outside of all."""
+        ends = [closes for opens, closes in self.spans if opens <= instant < closes]
+        begun = ((last_between(trigger, instant - seconds, instant), seconds) for trigger, seconds in self.again)
+        return max((*ends, *(begins + seconds for begins, seconds in begun if begins is not None)), default=None)
+
     def bits(self, opens: int, closes: int) -> int:
         """Return the instants in [opens, closes) as a set: bit n is the instant `opens + n`."""
         found = 0

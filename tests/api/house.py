@@ -58,10 +58,11 @@ class House:
         self.feed = InboxFeed(log=self.log, node_id=NODE, ensure_queue=self.ensure_queue)
         self.relay = WorkerRelay(log=self.log, appender=self.appender, feed=self.feed, now=SystemClock().now)
         self.unready: dict[str, str] = {}
+        reader = Reader(self.engine)
         self.services = ApiServices(
-            log=self.log, now=self.now, reader=Reader(self.engine), progress=self.projector, commander=self.commander,
-            relay=self.relay, leases=SimpleLeases(self.relay), forecast=forecast(self.now, Reader(self.engine).entry),
-            arithmetic=Arithmetic(), registry=CollectorRegistry(), unready=lambda: self.unready,
+            log=self.log, now=self.now, reader=reader, progress=self.projector, commander=self.commander,
+            relay=self.relay, leases=SimpleLeases(self.relay), forecast=forecast(self.now, reader.entry),
+            arithmetic=Arithmetic(reader.entry), registry=CollectorRegistry(), unready=lambda: self.unready,
             settings=ApiSettings(version="1.2.3", require_declared=require_declared),
         )  # fmt: skip
         self.app = create_app(self.services)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.backlog import backlog
+from api.backlog import backlog, held
 from api.chain import Standing, standing
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -43,6 +43,24 @@ def test_a_backlog_is_what_has_not_had_its_turn_at_which_rate_and_until_when():
         "until": NOW + timedelta(seconds=3),
     }
     assert backlog(house([], [paced(4, -1)]), row(catch_up={"rate": "1/s"})) is None
+
+
+def test_what_a_freeze_holds_is_told_with_its_end_and_by_whom():
+    """Of four that were held one has its run and one was skipped."""
+
+    def frozen(minute: int) -> dict[str, Any]:
+        return {**paced(minute, 60), "reason": "frozen", "decided_at": NOW, "detail": "by freeze of tenant acme"}
+
+    skipped = {**frozen(1), "decision": "skipped"}
+    run = {"nominal_time": NOW - timedelta(minutes=2)}
+    found = held(house([run], [skipped, *map(frozen, (1, 2, 3, 4))]), row())
+    assert found == {
+        "pending": 2,
+        "since": NOW - timedelta(minutes=4),
+        "until": NOW + timedelta(seconds=60),
+        "detail": "by freeze of tenant acme",
+    }
+    assert held(house([], [paced(1, 3)]), row()) is None
 
 
 @pytest.mark.parametrize(

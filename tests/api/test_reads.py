@@ -307,6 +307,32 @@ async def test_what_rules_will_take_out_is_listed_with_the_rule(house):
     ]
 
 
+async def test_what_a_freeze_will_hold_is_listed_with_its_end_and_what_it_holds_is_counted(house):
+    window = {"from": "2026-03-03T00:00:00Z", "to": "2026-03-03T05:00:00Z", "action": "defer", "note": "move"}
+    detail = "by freeze of tenant acme (version 1): move"
+    entry = CatalogEntry(
+        kind="tenant", tenant="acme", name="_", version=1, definition={"freezes": [window]}, changed_at=at(0)
+    )
+    held = OccurrenceDeferred(
+        tenant="acme", schedule="report", version=1, nominal_time=at(7200), reason=DeferReason.FROZEN,
+        decided_at=at(7200), until=at(90_000), detail=detail,
+    )  # fmt: skip
+    house.happened(current("report"), entry, held)
+    path = f"{ACME}/schedules/report/occurrences?from=2026-03-01T00:00:00Z&to=2026-03-05T00:00:00Z"
+    shown = (await get(house, path))["occurrences"]
+    assert [(each["decision"], each["reason"], each.get("until")) for each in shown] == [
+        ("deferred", "frozen", "2026-03-02T01:00:00Z"), ("planned", "schedule", None),
+        ("will_defer", "frozen", "2026-03-03T05:00:00Z"), ("planned", "schedule", None),
+    ]  # fmt: skip
+    assert shown[2]["note"] == f"held until 2026-03-03T05:00:00Z {detail}"
+    assert (await get(house, f"{ACME}/schedules/report"))["held"] == {
+        "pending": 1, "since": "2026-03-01T02:00:00Z", "until": "2026-03-02T01:00:00Z", "detail": detail,
+    }  # fmt: skip
+    said = (await house.http.get("/schedules/acme/report")).text
+    assert "<dt>Held</dt>" in said
+    assert detail in said
+
+
 async def test_no_more_comes_than_max_runs_allows(house):
     house.happened(current("report", trigger={"cron": "0 2 * * *", "max_runs": 3}), created("report", 7200))
     assert len((await get(house, f"{ACME}/schedules/report"))["next"]) == 2

@@ -14,7 +14,7 @@ from node.audit.source import FolderSource, HttpSource, LogSource
 from runtime.logs.embedded import EmbeddedLog
 from runtime.record import Outgoing, TopicPartition
 from schemas import codec, topics
-from schemas.facts import Cause, Outcome, SkipReason, TzAdopted
+from schemas.facts import Cause, DeferReason, Outcome, SkipReason, TzAdopted
 from tests.audit.world import World, at
 
 
@@ -167,6 +167,41 @@ def test_a_run_in_a_freeze_is_accused():
     assert found(world) == [
         ("unexpected", "2026-03-02T13:00:00Z", "run tick.20260302T130000Z, and a freeze holds then")
     ]
+
+
+@pytest.fixture
+def world_that_defers() -> World:
+    """Hourly; a freeze of the tenant defers from one to three, and all up to 13:30 is decided."""
+    world = World()
+    world.version(cron="0 * * * *")
+    once = {"from": "2026-03-02T13:00:00Z", "to": "2026-03-02T15:00:00Z", "timezone": "UTC", "action": "defer"}
+    world.adopted("tenant", "_", 1, {"freezes": [once]})
+    world.adopted("tenant", "_", 2, {"freezes": []})
+    world.decided(at("13:30"))
+    return world
+
+
+def test_what_a_freeze_holds_is_pending_and_then_a_run_or_frozen(world_that_defers):
+    world = world_that_defers
+    world.deferred("13:00", DeferReason.FROZEN, since=at("13:00"), used={ACME: 1})
+    assert (report(world).clean, report(world).pending) == (True, {"frozen": 1})
+    world.deferred("14:00", DeferReason.FROZEN, since=at("14:00"), used={ACME: 1})
+    world.skipped("13:00", SkipReason.FROZEN, used={ACME: 2})  # in the place of which the later one is held
+    world.created("14:00", created_at=at("14:10"), used={ACME: 2})  # lifted at ten past two
+    world.decided(at("14:30"))
+    assert (report(world).clean, report(world).skipped, report(world).created) == (True, {"frozen": 1}, 1)
+
+
+def test_a_run_that_is_made_while_a_freeze_defers_it_is_accused(world_that_defers):
+    world_that_defers.created("13:00", created_at=at("13:10"), used={ACME: 1})
+    detail = "run tick.20260302T130000Z, made while a freeze defers it"
+    assert found(world_that_defers) == [("unexpected", "2026-03-02T13:00:00Z", detail)]
+
+
+def test_what_is_held_without_a_freeze_is_accused(world_that_defers):
+    world_that_defers.deferred("13:00", DeferReason.FROZEN, since=at("13:00"), used={ACME: 2})
+    detail = "held at 2026-03-02T13:00:00Z, and no freeze defers then"
+    assert found(world_that_defers) == [("unexpected", "2026-03-02T13:00:00Z", detail)]
 
 
 def test_an_occurrence_that_waits_for_its_jitter_is_pending_and_missing_when_that_is_over():

@@ -146,7 +146,7 @@ class World:
         }
         self.event(OccurrenceSkipped(**{**fact, "rule": "cron", "tz_version": "2026a", **when, **fields}))
 
-    def deferred(self, time: str) -> None:
+    def deferred(self, time: str, reason: DeferReason = DeferReason.BUFFERED, **fields: Any) -> None:
         """An occurrence that waits."""
         self.event(
             OccurrenceDeferred(
@@ -154,8 +154,9 @@ class World:
                 schedule="tick",
                 version=1,
                 nominal_time=at(time),
-                reason=DeferReason.BUFFERED,
+                reason=reason,
                 decided_at=NOON,
+                **fields,
             )
         )
 

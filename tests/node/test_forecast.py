@@ -74,3 +74,25 @@ def test_freezes_of_the_tenant_and_of_the_queue_of_its_job_take_part() -> None:
     assert [(each.reason, each.said["detail"]) for each in outlook.skipped] == [
         ("frozen", "by freeze of tenant acme (version 1)"), ("frozen", "by freeze of queue big (version 4): move")
     ]  # fmt: skip
+
+
+def test_what_a_freeze_will_hold_says_until_when_and_what_it_will_not_says_why() -> None:
+    """Hourly, from noon to three on the next day: the last one is held."""
+    night = {"from": "2026-03-02T12:00:00Z", "to": "2026-03-02T15:00:00Z", "note": "move"}
+    known = {"version": 1, "definition": {"freezes": [night]}}
+    ask = forecast(lambda: NOW, lambda _, kind, __: known if kind == "tenant" else None)
+    span: Any = {**DAY, "from_": datetime(2026, 3, 2, 11, 30, tzinfo=UTC), "to": datetime(2026, 3, 2, 16, tzinfo=UTC)}
+
+    def asked(policy: str, **more: Any) -> tuple[list[Any], list[Any]]:
+        hourly = {"trigger": {"cron": "0 * * * *"}, "catch_up": {"policy": policy, **more}, "job": ONCE["job"]}
+        outlook = ask("acme/hourly", hourly, **span)
+        due = [(each.nominal_time.hour, each.held_until and each.held_until.hour) for each in outlook.occurrences]
+        return due, [(each.said.get("range", {}).get("count"), each.said["detail"]) for each in outlook.skipped]
+
+    freeze = "by freeze of tenant acme (version 1): move"
+    assert asked("latest") == ([(14, 15), (15, None)], [(2, f"{freeze}; a later one is held")])
+    assert asked("all") == ([(12, 15), (13, 15), (14, 15), (15, None)], [])
+    assert asked("all", limit=2) == (
+        [(13, 15), (14, 15), (15, None)], [(None, f"{freeze}; 2 later ones are held, which is the limit")]
+    )  # fmt: skip
+    assert asked("skip") == ([(15, None)], [(3, f"{freeze}; catch_up is skip")])

@@ -117,7 +117,6 @@ def test_a_paused_schedule_is_paused_in_a_freeze_too():
             "timezone",
         ),
         ({**NIGHT, "timezone": "Mars/Olympus"}, "/timezone", "timezone"),
-        ({**NIGHT, "action": "defer"}, "/action", "not_supported"),
     ],
 )
 def test_a_freeze_that_cannot_be_meant_is_refused_with_its_place(freeze, pointer, code):

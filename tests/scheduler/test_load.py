@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from scheduler import load
 from scheduler.load import Planned, counted
+from scheduler.preview import adopted
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE_OF_NOON = int(NOON.timestamp()) // 60
@@ -92,3 +94,39 @@ def test_two_spans_one_behind_the_other_hold_what_one_holds(cut: int, crons: lis
     whole = counted(every, NOON, NOON + 4 * HOUR).together()
     halves = counted(every, NOON, middle).together() + counted(every, middle, NOON + 4 * HOUR).together()
     assert halves == whole
+
+
+def by_catalog(**freeze: Any) -> Any:
+    """A catalog in which one freeze stands, of the tenant `acme`."""
+    row = adopted(1, {"freezes": [{"from": "2026-03-01T12:10:00Z", "to": "2026-03-01T12:40:00Z", **freeze}]})
+    return lambda kind, tenant, _: row if (kind, tenant) == ("tenant", "acme") else None
+
+
+def test_what_a_freeze_holds_makes_a_crowd_at_its_end():
+    """Each five minutes; 12:10 to 12:35 are in the window, six of each schedule."""
+    five = planned("a", "*/5 * * * *"), planned("b", "*/5 * * * *"), planned("c", "*/5 * * * *", tenant="zoo")
+    found = counted(five, NOON, NOON + HOUR, by_catalog())
+    assert by_minute(found) == {
+        0: 3, 5: 3, 10: 1, 15: 1, 20: 1, 25: 1, 30: 1, 35: 1, 40: 5, 45: 3, 50: 3, 55: 3
+    }  # fmt: skip
+    every = [replace(five[0], definition={**five[0].definition, "catch_up": {"policy": "all", "rate": "2/m"}})]
+    assert by_minute(counted(every, NOON, NOON + HOUR, by_catalog())) == {
+        0: 1, 5: 1, 40: 3, 41: 2, 42: 2, 45: 1, 50: 1, 55: 1
+    }  # fmt: skip
+    late = counted(five[:1], NOON + timedelta(minutes=30), NOON + HOUR, by_catalog())
+    assert by_minute(late) == {40: 2, 45: 1, 50: 1, 55: 1}
+
+
+def test_what_a_freeze_or_a_calendar_takes_out_is_not_counted():
+    assert by_minute(counted([planned("a")], NOON, NOON + HOUR, by_catalog(action="skip"))) == {0: 1, 45: 1}
+    days = adopted(1, {"dates": ["2026-03-01"]})
+    closed = planned("a", exclude={"calendars": ["x"]}), planned("b")
+    found = counted(closed, NOON, NOON + HOUR, lambda kind, *_: days if kind == "calendar" else None)
+    assert by_minute(found) == {0: 1, 15: 1, 30: 1, 45: 1}
+
+
+def test_what_an_open_window_holds_already_comes_at_its_end():
+    """From half past on nothing is due in the window any more; what was due at ten past is held."""
+    once = planned("a", "10 12 * * *")
+    found = counted([once], NOON + timedelta(minutes=30), NOON + HOUR, by_catalog())
+    assert by_minute(found) == {40: 1}

@@ -125,6 +125,14 @@ def test_a_schedule_is_shown_with_its_definition(tidewheel_, routes):
     )
 
 
+def test_what_a_freeze_holds_of_a_schedule_is_shown(tidewheel_, routes):
+    held = {"pending": 2, "since": "2026-03-08T02:00:00Z", "until": "2026-03-08T05:00:00Z", "detail": "by freeze of q"}
+    routes["GET", "/v1/tenants/default/schedules/nightly"] = Response({**SCHEDULE, "held": held})
+    assert (
+        "held          2 until 2026-03-08 05:00:00Z, by freeze of q\n" in tidewheel_("schedules", "show", "nightly")[1]
+    )
+
+
 def test_a_name_may_bring_its_tenant(tidewheel_, routes, requests):
     routes["GET", "/v1/tenants/acme/runs/nightly.m-1"] = Response(
         {**RUN, "error": {"type": "ValueError", "message": "no"}}

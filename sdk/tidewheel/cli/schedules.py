@@ -59,12 +59,20 @@ def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> No
             ("version", body.get("version")),
             ("in words", body.get("words")),
             ("next", ", ".join(map(output.when, body.get("next") or ()))),
+            ("held", _held(body.get("held"))),
             ("in force since", output.when(body.get("effective_at"))),
             ("last run", last.get("run_id")),
             ("last outcome", last.get("outcome")),
         )
     )
     output.show_yaml(body.get("definition") or {})
+
+
+def _held(held: Mapping[str, Any] | None) -> str | None:
+    """What a freeze holds of it."""
+    if held is None:
+        return None
+    return f"{held['pending']} until {output.when(held['until'])}, {held['detail']}"
 
 
 @schedules.command()

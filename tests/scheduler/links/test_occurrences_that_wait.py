@@ -448,3 +448,36 @@ def test_what_is_asked_and_answered_twice_changes_nothing():
     told(shell)
     assert shell.created("report") == ["10:30@10:40"]
     assert len(shell.all(WindowHeard, "report")) == heard
+
+
+def test_a_freeze_that_defers_holds_what_need_not_wait_any_more():
+    """Half past ten has its answer at once, in the window from a quarter past ten to one."""
+    window = {"from": "2024-01-01T10:15:00Z", "to": "2024-01-01T13:00:00Z", "note": "move"}
+    shell = pair()
+    shell.send("QueuePut", tenant="_", name="default", definition={"freezes": [window]})
+    shell.catalog("scheduler-0-9")
+    live(shell, "10:10")
+    ended(shell, 10)
+    live(shell, "11:40")
+    assert shell.created("report") == []
+    waits = [each for each in shell.all(OccurrenceDeferred, "report") if each.reason == "frozen"]
+    assert [(each.nominal_time, each.until, each.detail) for each in waits] == [
+        (at("2024-01-01T10:30:00"), at("2024-01-01T13:00:00"), "by freeze of queue default (version 1): move")
+    ]
+    shell.reload()
+    live(shell, "13:00")
+    assert shell.created("report") == ["10:30@13:00"]
+    assert shell.last_run("report").cause == "catch_up"
+
+
+def test_a_freeze_that_is_lifted_lets_go_of_what_waited_for_others():
+    shell = pair()
+    window = {"from": "2024-01-01T10:15:00Z", "to": "2024-01-01T13:00:00Z"}
+    for clock, freezes in (("10:10", [window]), ("11:10", [])):
+        live(shell, clock)
+        ended(shell, 10)
+        shell.send("QueuePut", tenant="_", name="default", definition={"freezes": freezes})
+        shell.catalog(f"scheduler-0-{clock[:2]}")
+    told(shell)
+    assert shell.created("report") == ["10:30@11:10"]
+    shell.reload()

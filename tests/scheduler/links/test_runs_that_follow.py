@@ -409,3 +409,13 @@ def test_a_hundred_upstreams_are_followed():
         shell.finish(run)
     told(shell)
     assert len(shell.created("report")) == len(upstream_runs)
+
+
+def test_a_freeze_does_not_cut_a_chain_that_has_begun():
+    """`load` had its run before the window; what follows it comes in the window."""
+    shell = pair()
+    window = {"from": "2024-01-01T10:00:30Z", "to": "2024-01-01T13:00:00Z"}
+    shell.send("QueuePut", tenant="_", name="default", definition={"freezes": [window]})
+    shell.catalog("scheduler-0-9")
+    loaded(shell, 10)
+    assert shell.created("report") == ["after load.20240101T100000Z"]
