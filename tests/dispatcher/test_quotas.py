@@ -13,10 +13,10 @@ from dispatcher.adoption import CHANGES_PER_STEP, CatalogRead, Shared
 from runtime.machine import PARTITION
 from runtime.record import Record
 from schemas import codec, topics
-from schemas.facts import CatalogAdopted, CatalogEntry, Outcome, RunDeferReason, RunDeferred, RunFinished
+from schemas.facts import CatalogAdopted, CatalogEntry, Concurrency, Outcome, RunDeferReason, RunDeferred, RunFinished
 from schemas.internal import HandOut, LimitsAdopted, QueueLimits, TenantLimits
 from schemas.rates import Rate
-from tests.dispatcher.harness import T0, Bench, MemoryRows, WorkerSim, inquiry, of, only, run, succeeded
+from tests.dispatcher.harness import T0, Bench, MemoryRows, WorkerSim, cancel, inquiry, job, of, only, run, succeeded
 
 SECOND = timedelta(seconds=1)
 
@@ -248,6 +248,18 @@ def test_what_waits_behind_a_rate_says_so():
     bench.give(run(1))
     bench.give(run(2))
     assert [(fact.run_id, fact.reason) for fact in of(bench.at(5), RunDeferred)] == [("nightly.2", RunDeferReason.RATE)]
+
+
+def test_the_last_run_of_a_key_may_end_while_a_rate_holds_it():
+    """Nobody has to be told then why it waits: to look what its key says of it failed its partition."""
+    bench = Bench()
+    WorkerSim(bench).report(slots=9)
+    limited(bench, rate="1/h")
+    bench.give(run(1))
+    bench.give(run(2, job=job(concurrency=Concurrency(key="db-1", limit=1))))
+    assert only(bench.give(cancel("nightly.2")), RunFinished).outcome is Outcome.CANCELLED
+    bench.at(6)
+    assert bench.all(RunDeferred) == []
 
 
 def test_a_rate_holds_also_after_a_takeover():
