@@ -148,6 +148,7 @@ class Evidence:
     positions: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)  # by group: next offsets
     # How far a wall clock may be ahead before it is held (design: Clock), and as much again for a broker's clock.
     clocks_apart_max: timedelta = timedelta(seconds=10)
+    doubting: bool = False  # owners give a producer up whose commit is in doubt: nothing is torn then
     transaction_seconds_max: float = 0.0  # the coordinator's timeout and sweep; 0: not known
 
     stores: tuple[StoreContents, ...] = ()

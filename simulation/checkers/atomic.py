@@ -3,7 +3,7 @@
 A footer announces facts, outputs, rows and decision parts. All of them must be there, and no more; where the decision
 stood in the log before, without a footer, the transaction was torn, and what had become visible of it may be there
 twice. An output of which no footer ever spoke was never made whole: when the run has come to rest, or when its
-partition has written since.
+partition has written since. Where owners give up a producer whose commit is in doubt, nothing is torn.
 
 Outputs are counted by their header `tw-seq`, in all of the evidence; where the model of Kafka says which transaction
 wrote a record, in that one.
@@ -46,6 +46,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
         known |= ended
         newest[log.role, log.partition] = max((sequence.number for sequence in ended), default=0)
         yield from _torn_at_the_end(evidence, log)
+        yield from _torn_in_spite_of_doubts(evidence, log)
     for sequence in sorted(outputs.keys() - known):
         if evidence.rested_at is not None or sequence.number < newest.get(sequence[:2], 0):
             what = f"belongs to {_named(sequence)}, which has no footer"
@@ -102,6 +103,13 @@ def _torn_at_the_end(evidence: Evidence, log: Changelog) -> Iterator[Violation]:
     last = log.written[-1] if log.written else None
     if last is not None and last.footer is None and evidence.rested_at is not None:
         yield Violation(invariant=ID, what="a torn transaction that nobody has made whole", where=last.at)
+
+
+def _torn_in_spite_of_doubts(evidence: Evidence, log: Changelog) -> Iterator[Violation]:
+    for written in log.written if evidence.doubting else ():
+        if written.footer is None:
+            what = "a torn transaction, though its owner gives up what it doubts"
+            yield Violation(invariant=ID, what=what, where=written.at)
 
 
 def _outputs(evidence: Evidence) -> dict[Sequence, list[tuple[Place, Committed]]]:

@@ -6,7 +6,7 @@
 - After a takeover every lease has one fresh period (see `fresh_period`).
 - A word on the end of an attempt that is live ends it in the transaction that reads it.
 - A word on the end of an attempt that was taken back from its worker is told as `attempt.duplicate` by the transaction
-  that reads it, or is taken for the run's success.
+  that reads it, or is taken for the run's success: which it is while nobody else has the run, and it is open.
 
 What the log says of the time of a report is compared with what the owner's clock says, as far as these may be apart.
 """
@@ -40,6 +40,7 @@ from simulation.evidence import Evidence, Violation
 ID = "I22"
 TAKEN_BACK = {"lease_expired", "lost", "timed_out"}  # what no worker says of its own attempt
 CLOCKS = {"G1", "G2", "G3", "G9"}  # the faults under which clocks are apart
+OF_LEASES = -1  # the number of a report that is no worker's
 APART_MAX = timedelta(seconds=1)  # without them: between reading a clock and standing in the log
 
 
@@ -107,12 +108,14 @@ class _Lease:
     renewed: list[datetime] = field(default_factory=list)
     live: bool = True
     taken_back: bool = False
+    waits: bool = False  # its run is open, and nobody has had it since
 
 
 def _partition(
     evidence: Evidence, log: Changelog, reports: list[Event], apart: timedelta
 ) -> Iterator[Violation]:  # fmt: skip
     leases: dict[tuple[str, str], _Lease] = {}  # by holder and text
+    newest: dict[tuple[str, str], _Lease] = {}  # by tenant and run
     listed = _listed(reports)
     ahead = iter(reports)
     unread = next(ahead, None)
@@ -125,9 +128,12 @@ def _partition(
         for fact in facts:
             if fact.type == "run.handed_out":
                 holder = fact.data["incarnation"], fact.data["lease"]
-                leases[holder] = _Lease(fact.data, listed.get(holder, []))
+                _moved_on(newest, fact.data["run"])
+                newest[_run(fact.data["run"])] = leases[holder] = _Lease(fact.data, listed.get(holder, []))
             elif fact.type == "attempt.finished":
                 yield from _ended(leases, fact, made_at, apart)
+            elif fact.type == "run.finished":
+                _moved_on(newest, fact.data)
 
 
 def _listed(reports: list[Event]) -> dict[tuple[str, str], list[datetime]]:
@@ -153,7 +159,7 @@ def _ended(
     if lease is None:
         return
     lease.live = False
-    lease.taken_back = fact.data["outcome"] in TAKEN_BACK
+    lease.taken_back = lease.waits = fact.data["outcome"] in TAKEN_BACK
     if fact.data["outcome"] == "lease_expired" and "lease_duration" in lease.data:
         good_until = _good_until(lease, made_at)
         if instant(fact.data["finished_at"]) < good_until - apart:
@@ -178,7 +184,7 @@ def _good_until(lease: _Lease, made_at: datetime) -> datetime:
 def _heard(leases: dict[tuple[str, str], _Lease], report: Event, facts: list[Fact]) -> Iterator[Violation]:
     """`leases` as they were before the transaction with these facts, which has read the report."""
     for entry in report.data.get("finished", ()):
-        lease = leases.get((report.data["incarnation"], entry["lease"]))
+        lease = leases.get((_holder(leases, report, entry["lease"]), entry["lease"]))
         if lease is None:
             continue
         if lease.live and not any(_ends(fact, lease.data) for fact in facts):
@@ -187,6 +193,32 @@ def _heard(leases: dict[tuple[str, str], _Lease], report: Event, facts: list[Fac
         elif lease.taken_back and not any(_tells(fact, lease.data) for fact in facts):
             what = f"says that {entry['lease']} {entry['outcome']}, which was taken back, and nobody is told"
             yield Violation(invariant=ID, what=what, where=report.place)
+        elif lease.taken_back and lease.waits and entry["outcome"] == "succeeded" and not _moves_on(lease, facts):
+            what = f"says that {entry['lease']} succeeded, nobody else has the run, and it goes on"
+            yield Violation(invariant=ID, what=what, where=report.place)
+
+
+def _run(data: Data) -> tuple[str, str]:
+    return data["tenant"], data["run_id"]
+
+
+def _moved_on(newest: dict[tuple[str, str], _Lease], data: Data) -> None:
+    """Somebody else has a run now, or it is over."""
+    if (lease := newest.get(_run(data))) is not None:
+        lease.waits = False
+
+
+def _moves_on(lease: _Lease, facts: list[Fact]) -> bool:
+    """Whether a transaction ends the run, or gives it to somebody, perhaps before it came to what it read."""
+    ends = (fact.data.get("run", fact.data) for fact in facts if fact.type in {"run.finished", "run.handed_out"})
+    return any(_run(data) == _run(lease.data["run"]) for data in ends)
+
+
+def _holder(leases: dict[tuple[str, str], _Lease], report: Event, text: str) -> str:
+    """Who is spoken of: a worker speaks of itself, and whoever was told a lease whole speaks for its holder."""
+    if report.data.get("number") == OF_LEASES:
+        return next((holder for holder, lease in leases if lease == text), "")
+    return str(report.data["incarnation"])
 
 
 def _ends(fact: Fact, handout: Data) -> bool:

@@ -1,6 +1,7 @@
-"""Limits of what is with workers: a part of I20. Concurrency keys as runs give them, quotas and pauses as adopted.
+"""Limits of what is with workers, and of what waits: a part of I20. Keys as runs give them, quotas as adopted.
 
-Counted anew from the dispatcher's facts: a run is with a worker from its hand-out to the end of that attempt.
+Counted anew from the dispatcher's facts: a run is with a worker from its hand-out to the end of that attempt, and waits
+for as long as it is open otherwise. One that comes when too many wait ends at once, and no other ends for that reason.
 """
 
 from __future__ import annotations
@@ -18,10 +19,17 @@ SHARD = tuple[str, int]  # queue, shard
 
 @dataclass(slots=True)
 class _Shard:
-    """What is with workers, and how many runs at once the adopted definitions allow a tenant."""
+    """What is with workers, what is open, and how many of both at once the adopted definitions allow a tenant."""
 
     at_work: dict[NAME, Data] = field(default_factory=dict)
+    open: set[NAME] = field(default_factory=set)
     allowed: dict[str, int | None] = field(default_factory=dict)
+    queued: dict[str, int | None] = field(default_factory=dict)
+
+    def waiting(self, tenant: str) -> int:
+        """How many runs of a tenant wait."""
+        return sum(run[0] == tenant and run not in self.at_work for run in self.open)
+
     paused: dict[str, str | None] = field(default_factory=dict)  # since when; "" the queue itself
 
 
@@ -34,9 +42,18 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             case "limits.adopted":
                 shard = shards.setdefault((data["queue"], data.get("shard", 0)), _Shard())
                 shard.allowed |= {name: given.get("running") for name, given in data.get("tenants", {}).items()}
+                shard.queued |= {name: given.get("queued") for name, given in data.get("tenants", {}).items()}
                 shard.paused |= {name: given.get("paused_at") for name, given in data.get("tenants", {}).items()}
                 if data.get("limits") is not None:
                     shard.paused[""] = data["limits"].get("paused_at")
+            case "run.created":
+                shard = shards.setdefault((data["job"]["queue"], data.get("shard", 0)), _Shard())
+                yield from _taken(shard, fact)
+                shard.open.add((data["tenant"], data["run_id"]))
+            case "run.finished" if not data.get("repeat"):
+                shard = shards.setdefault((data.get("queue", ""), data.get("shard", 0)), _Shard())
+                yield from _turned_away(shard, fact)
+                shard.open.discard((data["tenant"], data["run_id"]))
             case "run.handed_out":
                 shard = shards.setdefault((data["run"]["job"]["queue"], data.get("shard", 0)), _Shard())
                 shard.at_work[data["run"]["tenant"], data["run"]["run_id"]] = data["run"]
@@ -44,6 +61,25 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             case "attempt.finished":
                 shard = shards.setdefault((data.get("queue", ""), data.get("shard", 0)), _Shard())
                 shard.at_work.pop((data["tenant"], data["run_id"]), None)
+
+
+def _taken(shard: _Shard, fact: Fact) -> Iterator[Violation]:
+    tenant = fact.data["tenant"]
+    most, waiting = shard.queued.get(tenant), shard.waiting(tenant)
+    if most is not None and waiting >= most:
+        what = f"{tenant}: run {fact.data['run_id']} is taken while {waiting} of its tenant wait, of {most} that may"
+        yield Violation(invariant=ID, what=what, where=fact.place)
+
+
+def _turned_away(shard: _Shard, fact: Fact) -> Iterator[Violation]:
+    tenant = fact.data["tenant"]
+    most, waiting = shard.queued.get(tenant), shard.waiting(tenant)
+    if fact.data.get("reason") == "quota" and (most is None or waiting < most):
+        of = "any number" if most is None else str(most)
+        what = (
+            f"{tenant}: run {fact.data['run_id']} is turned away while {waiting} of its tenant wait, of {of} that may"
+        )
+        yield Violation(invariant=ID, what=what, where=fact.place)
 
 
 def _handed_out(shard: _Shard, fact: Fact) -> Iterator[Violation]:

@@ -8,7 +8,11 @@
 - A change takes effect when it was published, not when it was read: never later, unless something before it forbids it.
 - Words of one source are taken in the order of their versions.
 - A worker is handed no more than it has free slots for, and nothing once it drains, lapsed or ended.
-- No more is with workers than a concurrency key and a tenant's quota allow (see `limits`).
+- No more is with workers, or waits, than a concurrency key and a tenant's quota allow (see `limits`), and no more is
+  handed out than rates allow (see `paces`).
+- A schedule pauses itself after so many failures (see `failures`), rests between two runs (see `finishes`), and is
+  caught up by its rate (see `paced`). What is to be done once more is done once (see `again`).
+- Who asks to be tried later is, and who refuses is not tried again (see `later`).
 - A retry waits until its instant, which is later than the decision; what the machinery broke burns no attempt, and is
   not tried for ever; a run given up leaves a dead letter, and each outcome is told to its scheduler.
 """
@@ -21,7 +25,19 @@ from datetime import datetime
 from typing import Any
 
 from schemas import topics
-from simulation.checkers import adopted, asked, awaited, grace, limits
+from simulation.checkers import (
+    adopted,
+    again,
+    asked,
+    awaited,
+    failures,
+    finishes,
+    grace,
+    later,
+    limits,
+    paced,
+    paces,
+)
 from simulation.checkers.reading import DISPATCHER, SCHEDULER, Data, Fact, documents, events, facts, instant
 from simulation.evidence import Evidence, Violation
 
@@ -59,6 +75,8 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from adopted.check(evidence)
     yield from asked.check(evidence)
     yield from limits.check(evidence)
+    for part in (again, failures, finishes, later, paced, paces):
+        yield from part.check(evidence)
 
 
 # --- schedules ----------------------------------------------------------------------------------------------------

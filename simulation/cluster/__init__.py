@@ -6,7 +6,8 @@
     node      processes of the roles, composed as `node/` does, on machines with a clock and a disk of their own
     worker    workers that behave as the SDK does, and a ledger of what user code really ran
     client    API calls with retries, each ending ok, failed or unknown
-    askers    and callers whom only some situations know
+    askers    and callers whom only some situations know; `redoing` has one who reads what became of runs
+    targets   what endpoints and commands answer where runs name no task
     upstream  who publishes what should not be published
     storm     the faults over time; `membership` has those of groups
     occasions what situations bring about over time

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from simulation.cluster.client import ApiNode, Caller
 from simulation.cluster.hour import schedule
-from simulation.cluster.situations import RENEWED
+from simulation.cluster.redoing import Redoer
+from simulation.cluster.situations import GIVING_UP, RENEWED
+from simulation.cluster.worker import QUEUE
 from simulation.evidence import marker
 
 if TYPE_CHECKING:
@@ -75,7 +78,7 @@ class JobKeeper(Caller):
         self.call("schedule.put", definition | after)
 
     def _put_new(self) -> None:
-        """A job that nobody has heard of, and a schedule of it that is due three times within a minute."""
+        """A job that nobody has heard of, and a schedule of it, mostly another owner's, due three times in a minute."""
         self._edition += 1
         tenant, name = CHANGING[0], f"{self.name}-{self._edition}"
         job = self._agenda.job(*CHANGING) | {"name": name}
@@ -84,7 +87,7 @@ class JobKeeper(Caller):
             return
         due = [f"{self._site.now() + timedelta(seconds=each):%Y-%m-%dT%H:%M:%SZ}" for each in (10, 25, 60)]
         definition = schedule(tenant, {"at": due}, 0, overlap={"policy": "allow_all"}) | {"job": name}
-        put = {"tenant": tenant, "name": name, "definition": definition, "after_catalog": asking.position}
+        put = {"tenant": tenant, "name": f"{name}-at", "definition": definition, "after_catalog": asking.position}
         self.call("schedule.put", put)
 
     def _expecting(self, behind: int) -> dict[str, Any]:
@@ -232,6 +235,67 @@ class Renewer(Caller):
         return (-(now.minute * 60 + now.second)) % 240
 
 
+class LimitKeeper(Caller):
+    """Gives tenants and their queue limits, and takes them away again; at last there are none."""
+
+    def __init__(self, site: Site, node: ApiNode, name: str) -> None:
+        super().__init__(site, node, name)
+        self._limited: set[tuple[str, str]] = set()
+
+    def live(self) -> None:
+        """As often as the situation says; without a limit nothing is left to wait for when faults are over."""
+        while self._site.under_faults:
+            self._site.loop.sleep(self.chance.expovariate(self._site.options.rate("limits") / SECONDS_OF_AN_HOUR))
+            if self._site.under_faults:
+                self._change()
+        for subject in sorted(self._limited):
+            while not self._put(subject, {}):
+                self._site.loop.sleep(LOOK_SECONDS)
+
+    def _change(self) -> None:
+        subject = self.chance.choice((*((tenant, "_") for tenant in NAMESAKES), ("_", QUEUE)))
+        definition = self._of_tenant() if subject[1] == "_" else self._of_queue()
+        self._limited.add(subject)
+        self._site.story.fault("limits", self.name, f"{'/'.join(subject)} has {definition}")
+        self._put(subject, definition)
+        if self.chance.choice((True, False)):
+            self._site.loop.sleep(self.chance.uniform(5, 100))
+            self._put(subject, {})
+
+    def _of_tenant(self) -> dict[str, Any]:
+        all_limits: tuple[dict[str, Any], ...] = (
+            {"running": 1}, {"running": 2}, {"running": 3}, {"queued": 1}, {"queued": 3}, {"rate": "12/m"},
+            {"rate": "1/s"}, {"rate": "40/s"}, {"paused": {"note": "a tenant is drained"}},
+        )  # fmt: skip
+        one, other = self.chance.sample(all_limits, 2)
+        return {"quota": {"queues": {self.chance.choice((QUEUE, "*")): one | other}}}
+
+    def _of_queue(self) -> dict[str, Any]:
+        all_limits: tuple[dict[str, Any], ...] = (
+            {"weights": {"acme": 5}}, {"weights": {"acme": 3, "globex": 2}}, {"rate": "30/m"}, {"rate": "2/s"},
+            {"rate": "60/s"}, {"paused": {"note": "the queue is moved"}},
+        )  # fmt: skip
+        one, other = self.chance.sample(all_limits, 2)
+        return one | other
+
+    def _put(self, subject: tuple[str, str], definition: dict[str, Any]) -> bool:
+        kind = "tenant.put" if subject[1] == "_" else "queue.put"
+        asking = self.call(kind, {"tenant": subject[0], "name": subject[1], "definition": definition})
+        return asking is not None and asking.status is not None and asking.status < HTTPStatus.MULTIPLE_CHOICES
+
+
+class Resumer(Caller):
+    """Resumes what pauses itself after failures, a while later."""
+
+    def live(self) -> None:
+        """About every minute."""
+        while self._site.under_faults:
+            self._site.loop.sleep(self.chance.uniform(20, 90))
+            if self._site.under_faults:
+                tenant, name = self.chance.choice(GIVING_UP)
+                self.call("schedule.resume", {"tenant": tenant, "name": name})
+
+
 def askers(site: Site, node: ApiNode) -> list[Caller]:
     """Those whom the situations of a seed bring along."""
     found: list[Caller] = []
@@ -243,6 +307,12 @@ def askers(site: Site, node: ApiNode) -> list[Caller]:
         found.append(Namesake(site, node, "namesake"))
     if site.options.has("skips"):
         found.append(Skipper(site, node, "skipper"))
+    if site.options.has("limits"):
+        found.append(LimitKeeper(site, node, "limit-keeper"))
+    if site.options.has("again"):
+        found.append(Redoer(site, node, "redoer"))
+    if site.options.has("rests"):
+        found.append(Resumer(site, node, "resumer"))
     if site.options.has("backfills"):
         found.append(Backfiller(site, node, "backfiller"))
     if site.options.has("updates"):

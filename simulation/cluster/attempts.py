@@ -1,7 +1,7 @@
 """User code in a simulated worker: what a run does stands in its payload, and the ledger hears of all of it.
 
 seconds    how long it takes
-fails      never | always | first: on the first attempt only
+fails      never | always | first: on the first attempt only | half: every second run or so, on each attempt
 stubborn   goes on when it is asked to stop, and gives its result back all the same
 kills      the worker dies of it
 """
@@ -9,8 +9,10 @@ kills      the worker dies of it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING, Any
 
+from simulation.cluster import targets
 from simulation.cluster.ledger import FAILED, KILLED, SUCCEEDED
 from simulation.cluster.threads import Flag
 from simulation.evidence import Execution, marker
@@ -83,7 +85,11 @@ class Attempts:
     def _run(self, attempt: Attempt) -> None:
         site, handout = self._worker.site, attempt.handout
         number = site.ledger.began(self._execution(handout))
+        answer = targets.answer(handout)
         try:
+            if answer.later_seconds is not None:
+                self._until_completed(attempt, number, answer.later_seconds)
+                return
             asked = self._user_code(attempt)
         except Killed:
             site.ledger.ended(number, KILLED)
@@ -91,16 +97,37 @@ class Attempts:
         if asked:
             site.ledger.ended(number, FAILED)
             entry = None if attempt.stopped is None else wire.stopped(handout.lease, attempt.stopped)
+        elif answer.error:
+            site.ledger.ended(number, FAILED)
+            entry = wire.failed(
+                handout.lease, answer.error, "as it answers", retry_after_seconds=answer.retry_after_seconds
+            )
         elif _fails(handout):
             site.ledger.ended(number, FAILED)
             entry = wire.failed(handout.lease, "RuntimeError", f"attempt {handout.attempt} fails as it is told to")
         else:
-            result = {"execution": number, "of": marker(handout.run["tenant"])}
+            result = _result(handout, number)
             site.ledger.ended(number, SUCCEEDED, result)
             entry = wire.succeeded(handout.lease, result)
         self._worker.task_ended()
         if self._worker.machine.alive:
             self._ended(attempt, entry)
+
+    def _until_completed(self, attempt: Attempt, number: int, seconds: float) -> None:
+        """Whoever was called works on; the worker keeps the lease until its owner ends it, or it is to stop."""
+        site, handout = self._worker.site, attempt.handout
+
+        def completes() -> None:
+            result = _result(handout, number)
+            site.ledger.ended(number, SUCCEEDED, result)
+            targets.complete(site, str(handout.run["job"]["queue"]), handout.lease, result)
+
+        if seconds < targets.NEVER:
+            site.loop.later(seconds, completes)
+        attempt.asked.wait()
+        if attempt.stopped is not None and seconds == targets.NEVER:
+            site.ledger.ended(number, FAILED)
+        self._ended(attempt, None if attempt.stopped is None else wire.stopped(handout.lease, attempt.stopped))
 
     def _user_code(self, attempt: Attempt) -> bool:
         """Whether it stopped because it was asked to."""
@@ -130,5 +157,16 @@ class Attempts:
 
 
 def _fails(handout: HandOut) -> bool:
-    fails = handout.payload.get("fails", "never")
-    return fails == "always" or (fails == "first" and handout.attempt == 1)
+    match handout.payload.get("fails", "never"):
+        case "always":
+            return True
+        case "first":
+            return handout.attempt == 1
+        case "half":
+            return Random(str(handout.run["run_id"])).choice((True, False))
+        case _:
+            return False
+
+
+def _result(handout: HandOut, number: int) -> dict[str, Any]:
+    return {"execution": number, "of": marker(handout.run["tenant"])}

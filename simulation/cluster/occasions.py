@@ -26,7 +26,8 @@ class Occasions:
         self._chance = Random(f"occasions {world.site.options.seed}")
         self._strays = Strays(world, self._chance)
         self._does: Mapping[str, Callable[[], None]] = {
-            "owed": self._schedulers_away, "strays": self._stray, "kept": self._tidy,
+            "owed": lambda: self._schedulers_away("owed"), "paced": lambda: self._schedulers_away("paced"),
+            "strays": self._stray, "kept": self._tidy,
         }  # fmt: skip
 
     def begin(self) -> None:
@@ -45,11 +46,11 @@ class Occasions:
             self._does[name]()
             self._next(name, rate)
 
-    def _schedulers_away(self) -> None:
+    def _schedulers_away(self, why: str) -> None:
         seconds = self._chance.uniform(*OUTAGE_SECONDS)
-        self._site.story.fault("owed", "schedulers", f"are all away for {seconds:.0f} s")
+        self._site.story.fault(why, "schedulers", f"are all away for {seconds:.0f} s")
         schedulers = [node for node in self._world.nodes if node.role == "scheduler"]
-        self._world.storm.send_away(schedulers, "owed", seconds)
+        self._world.storm.send_away(schedulers, why, seconds)
         for _ in range(self._chance.randint(0, CHANGES_MAX)):
             self._world.upstream.pause_and_resume(seconds)
 

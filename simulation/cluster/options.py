@@ -80,7 +80,7 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
     "saturated": ("there are fewer slots than due runs, and queues grow", 0),
     "long": ("runs take longer than ten minutes, and than many leases", 0),
     "overtime": ("attempts reach their timeout, and user code goes on beyond it", 0),
-    "strays": ("reports stand in a wrong partition, claim leases in their holder's name, or come when all is over", 30),
+    "strays": ("reports stand in a wrong partition, claim leases in others' names, or come late; runs come twice", 30),
     "namesakes": ("tenants have schedules, jobs and runs of the same names, and ask for each other's runs", 30),
     "cadence": ("a schedule of every second stands beside daily ones, and retries have no jitter", 0),
     "zones": ("clocks of a time zone change in the middle, and schedules there are due around it", 0),
@@ -94,9 +94,18 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
     "backfills": ("past minutes of schedules are run by backfills, which are paused, resumed and cancelled", 40),
     "follows": ("runs follow runs of other schedules, among them some that do not end well", 0),
     "rests": ("schedules pause after failures, and count their interval from the end of the run before", 0),
+    "targets": ("runs call endpoints that answer late, are busy, refuse, or never say how it ended; and commands", 0),
+    "paced": ("what outages leave behind is caught up slowly, and a run every few seconds is due meanwhile", 8),
+    "limits": ("quotas, rates, weights and pauses of tenants and their queue come and go", 60),
+    "again": ("runs that are over are run again, and dead letters redriven, some of them twice, some too early", 60),
 }
 # Drawn apart from the others and after them: what a seed drew before there were these is what it draws.
-LATER = frozenset({"backfills", "bounds", "overlaps", "rules", "skips", "updates", "rests", "follows"})
+LATER = frozenset(
+    {
+        "again", "backfills", "bounds", "follows", "limits", "overlaps", "paced", "rests", "rules", "skips", "targets",
+        "updates",
+    }
+)  # fmt: skip
 LATER_MAX = 2
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
 SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs

@@ -18,6 +18,7 @@ from simulation.loop import Loop, Machine, Task
 
 if TYPE_CHECKING:
     from runtime.log import Log
+    from runtime.record import Outgoing
     from simulation.cluster.options import Options
 
 SKEW_SECONDS_MAX = 2.0  # G3: well below what is taken for a wrong clock
@@ -38,6 +39,7 @@ class Site:
         self.retention = situations.KEPT if options.has("kept") else topics.Retention()
         self.under_faults = True
         self.log_of: Callable[[Machine, MachineClock], Log]
+        self.publish: Callable[[Outgoing], None]  # a record from outside, until it stands in the log
 
     def now(self) -> datetime:
         """The true time."""

@@ -12,7 +12,11 @@
     overlaps    the policies by which what overlaps makes room, is ended, or waits in a row
     rules       recurrence rules in steps of minutes and hours, and of times of day
     follows     a schedule that follows a quick one, one run at a time, and one that follows three that fare ill
-    rests       a schedule that pauses itself after two failures, and one whose interval begins when its run ends
+    rests       two schedules that pause themselves after so many failures, of which every second run is one, and one
+                whose interval begins when its run ends
+    targets     endpoints that are busy, refuse, break down or answer 202, and a command that fails in two ways
+    paced       a backlog that comes by rates, beside what is due now, also where runs exclude each other
+    again       a schedule that leaves a dead letter each minute
     updates     five runs at a time for fewer slots, and editions that cancel those of the one before
     zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
 
@@ -29,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from schemas.topics import Retention
+from simulation.cluster import targets
 from simulation.cluster.hour import JOB, JOB_DEFINITION, NOON, Definition, each, schedule
 from simulation.evidence import marker
 
@@ -40,6 +45,8 @@ DRAIN_SECONDS = 2700.0  # a queue of an hour, and a run of twelve minutes that i
 CHANGE_AFTER = timedelta(minutes=6)  # of clocks, so that a slice of the hour sees it as well
 
 RENEWED = ("initech", "renewed")  # what situation `updates` edits again and again
+GIVING_UP = (("globex", "gives-up"), ("globex", "gives-up-late"))  # in `rests`; somebody resumes them again and again
+LOST = ("globex", "lost")
 FOLDS = ("first", "second", "both")
 
 # Longer than anybody is away, shorter than an hour: of what was read nobody asks again.
@@ -221,12 +228,56 @@ def _rests(_options: Options, _began_at: datetime) -> Added:
     fails = schedule(
         "globex", each(1), 5, payload={"fails": "always"}, job={"retry": once}, overlap={"policy": "allow_all"}
     )
+    unsure = fails | {"job": fails["job"] | {"payload": fails["job"]["payload"] | {"fails": "half"}}}
     return Added(
         schedules={
-            ("globex", "gives-up"): fails | {"pause_on_failure": 2},
+            GIVING_UP[0]: fails | {"pause_on_failure": 2},
+            GIVING_UP[1]: unsure | {"trigger": {"every": "PT20S"}, "pause_on_failure": 3},
             ("acme", "behind-itself"): schedule("acme", {"every": "PT1M", "from": "finish"}, 40),
         }
     )
+
+
+def _targets(_options: Options, _began_at: datetime) -> Added:
+    retry = {"initial": "PT1S", "max_attempts": 3, "budget": "100%"}  # less would have a queue of retries to drain
+
+    def calling(tenant: str, seconds: int, **job: Any) -> Definition:
+        all_at_once = {"policy": "allow_all"}
+        return schedule(tenant, {"every": f"PT{seconds}S"}, 5, job=job, overlap=all_at_once)
+
+    http = {"type": "http", "url": targets.URL, "headers": {"x-reason": "simulation"}}
+    command = {"type": "command", "name": targets.COMMAND}
+    return Added(
+        schedules={
+            ("acme", "called"): calling("acme", 30, target=http, timeout="PT50S", retry=retry),
+            ("globex", "commanded"): calling(
+                "globex", 60, target=command, retry=retry | {"never_on": [targets.REFUSED]}
+            ),
+        }
+    )
+
+
+def _paced(_options: Options, _began_at: datetime) -> Added:
+    def paced(seconds: float, each_: int, rate: str, policy: str) -> Definition:
+        return schedule(
+            "initech", {"every": f"PT{each_}S"}, seconds, grace="PT5S", overlap={"policy": policy, "buffer": 3},
+            catch_up={"policy": "all", "window": "PT20M", "limit": 200, "rate": rate},
+        )  # fmt: skip
+
+    return Added(
+        schedules={
+            ("initech", "paced"): paced(2, 20, "12/m", "allow_all"),
+            ("initech", "paced-one"): paced(6, 15, "30/m", "buffer_all"),
+        }
+    )
+
+
+def _again(_options: Options, _began_at: datetime) -> Added:
+    twice = {"max_attempts": 2, "initial": "PT1S", "budget": "100%"}  # less would have a queue of retries to drain
+    lost = schedule(
+        "globex", each(1), 5, payload={"fails": "always"}, job={"retry": twice}, overlap={"policy": "allow_all"}
+    )
+    return Added(schedules={LOST: lost})
 
 
 def _follows(_options: Options, _began_at: datetime) -> Added:
@@ -279,6 +330,9 @@ ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "overlaps": _overlaps,
     "rules": _rules,
     "rests": _rests,
+    "targets": _targets,
+    "paced": _paced,
+    "again": _again,
     "follows": _follows,
     "updates": _updates,
     "zones": _zones,

@@ -1,13 +1,17 @@
-"""Reports that should not have been sent as they were: elsewhere, in another's name, or long after all is over."""
+"""Reports that should not have been sent as they were: elsewhere, in another's name, or long after all is over; and
+runs that stand in the log twice, as a copy of it may have them.
+"""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from runtime.record import Outgoing
+from runtime.record import Outgoing, TopicPartition
+from schemas import topics
 from simulation.cluster.ledger import SUCCEEDED
 from simulation.evidence import Execution
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 LATER_SECONDS_MAX = 900.0  # that a word comes late: longer than leases and most retries
 RECENT = 200  # executions, of which one is spoken of again
+CREATED = "tidewheel.run.created.v1"
 
 
 class Strays:
@@ -31,7 +36,7 @@ class Strays:
         said = [sent for worker in self._world.workers if worker.process is not None for sent in worker.process.said]
         if not said:
             return ""
-        ways = (self._elsewhere, self._in_its_name, self._as_the_holder, self._late)
+        ways = (self._elsewhere, self._in_its_name, self._as_the_holder, self._late, self._run_again)
         make: Callable[[Outgoing], str] = self._chance.choice(ways)
         return make(self._chance.choice(said))
 
@@ -82,6 +87,26 @@ class Strays:
         seconds = self._chance.uniform(0, LATER_SECONDS_MAX)
         self._site.loop.later(seconds, lambda: self._world.upstream.append(sent))
         return f"{execution.worker} says in {seconds:.0f} s how {execution.lease.rpartition('.')[0]} ended"
+
+    def _run_again(self, _said: Outgoing) -> str:
+        """A run stands in `runs` once more, some while after it began: its dispatcher knows it."""
+        number = self._chance.randrange(self._site.layout.shard)
+        partition = self._world.broker.partition(TopicPartition(topics.RUNS, number))
+        assert partition is not None, "created at the beginning"
+        since = self._site.now() - timedelta(seconds=LATER_SECONDS_MAX)
+        began = {each.run_id.encode() for each in self._site.ledger.executions[-RECENT:] if each.started_at > since}
+        known = [record for record in partition.records[-RECENT:] if _run_of(record.value) in began]
+        if not known:
+            return ""
+        record = self._chance.choice(known)
+        self._world.upstream.append(Outgoing(topics.RUNS, number, record.key, record.value))
+        return f"{(_run_of(record.value) or b'').decode()} is created once more"
+
+
+def _run_of(value: bytes | None) -> bytes | None:
+    """Which run a record creates; that it stands there at all says nothing of its transaction."""
+    document = orjson.loads(value or b"{}")
+    return str(document["data"]["run_id"]).encode() if document.get("type") == CREATED else None
 
 
 def _last_word(execution: Execution) -> dict[str, Any]:

@@ -90,6 +90,7 @@ def gathered(world: World) -> Evidence:
     return Evidence(
         seed=world.options.seed,
         faults=frozenset(world.options.faults),
+        doubting=world.options.doubting,
         ended_at=site.now(),
         faults_off_at=site.instant(HOUR_SECONDS * world.options.hours),
         rested_at=None if world.rested_at is None else site.instant(world.rested_at),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.log import LogError
 from runtime.record import Outgoing, TopicPartition
 from schemas import topics
+from simulation.cluster import targets
 from simulation.cluster.attempts import Attempts
 from simulation.cluster.place import Place
 from simulation.cluster.threads import Flag
@@ -89,6 +90,7 @@ class WorkerProcess:
         self.chance = Random(f"{node.site.options.seed} {self.machine.name}")
         self.log = node.site.log_of(self.machine, node.clock)
         self.attempts = Attempts(self)
+        self._offered = TASKS + (targets.OFFERED if node.site.options.has("targets") else ())
         self.holdings = self._new_incarnation()
         self.former: deque[Holdings] = deque(maxlen=FORMER_MAX)
         self.own = deque([self.holdings.incarnation], maxlen=OWN_MAX)
@@ -329,6 +331,6 @@ class WorkerProcess:
     def _new_incarnation(self) -> Holdings:
         incarnation = f"{self.chance.getrandbits(64):016x}"
         return QuietHoldings(
-            times=self.site.options.quiet_workers, worker=self.node.name, tasks=TASKS, now=self.loop.seconds,
+            times=self.site.options.quiet_workers, worker=self.node.name, tasks=self._offered, now=self.loop.seconds,
             incarnation=incarnation, answered=False,
         )  # fmt: skip

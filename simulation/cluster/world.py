@@ -64,6 +64,7 @@ class World:
         self.workers = [self._worker(number) for number in range(options.workers)]
         self.cut: set[str] = set()  # machines that reach nobody
         self.upstream = Upstream(site)
+        site.publish = self.upstream.append
         self.api = ApiNode(site, "api-0", site.clock(site.skew()))
         self.storm = Storm(self)
         self.occasions = Occasions(self)

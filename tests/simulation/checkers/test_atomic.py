@@ -96,3 +96,13 @@ def test_a_record_that_is_no_part_of_a_transaction_is_found():
     given = calm()
     given.append(topics.changelog_topic("scheduler"), b"what", key=b"stranger")
     assert found(given)[0] == "I5 scheduler-changelog-0@10: fits neither decision, row nor footer"
+
+
+def test_a_torn_transaction_is_found_where_owners_give_up_what_they_doubt():
+    given = calm()
+    run_created(given, THREE, "12:00:15", torn=True)
+    run_created(given, THREE, "12:00:16")
+    assert told(atomic.check(given.evidence())) == []
+    assert told(atomic.check(given.evidence(doubting=True))) == [
+        "I5 scheduler-changelog-0@10: a torn transaction, though its owner gives up what it doubts"
+    ]

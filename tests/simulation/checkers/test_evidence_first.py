@@ -23,6 +23,7 @@ from tests.simulation.checkers.given import (
 )  # fmt: skip
 
 LEASE = "default.0.0.key"
+DUPLICATE = of_schedule("attempt.duplicate", run_id=RUN, handout=0)
 
 
 def found(given: Given, **fields: Any) -> list[str]:
@@ -116,18 +117,17 @@ def test_clocks_that_are_apart_are_given_their_difference():
     assert found(given, faults=frozenset({"G3"})) == []
 
 
-def taken_back(outcome: str = "lease_expired") -> Given:
+def taken_back(*then: dict[str, Any], outcome: str = "lease_expired") -> Given:
     given = held()
-    given.transaction(
-        "dispatcher", "12:00:36", [ended(0, outcome, incarnation="incarnation-1", finished_at=z("12:00:36"))]
-    )
+    end = ended(0, outcome, incarnation="incarnation-1", finished_at=z("12:00:36"))
+    given.transaction("dispatcher", "12:00:36", [end, *then])
     report(given, "12:00:50", 1, finished=[{"lease": LEASE, "outcome": "succeeded"}])
     return given
 
 
 @pytest.mark.parametrize("outcome", ["lease_expired", "lost", "timed_out"])
 def test_a_late_word_that_nobody_is_told_of_is_found(outcome):
-    given = taken_back(outcome)
+    given = taken_back(outcome=outcome)
     given.transaction("dispatcher", "12:00:51")
     assert found(given) == [
         "I22 attempts-0@0: says that default.0.0.key succeeded, which was taken back, and nobody is told"
@@ -135,16 +135,42 @@ def test_a_late_word_that_nobody_is_told_of_is_found(outcome):
 
 
 def test_a_late_word_may_be_a_duplicate_or_the_runs_success():
-    told_of = taken_back()
-    told_of.transaction("dispatcher", "12:00:51", [of_schedule("attempt.duplicate", run_id=RUN, handout=0)])
+    told_of = taken_back(handed_out(created(), 1, attempt=2))
+    told_of.transaction("dispatcher", "12:00:51", [DUPLICATE])
     believed = taken_back()
     believed.transaction("dispatcher", "12:00:51", [finished(reason="late_report")])
     assert found(told_of) == found(believed) == []
 
 
+def test_a_late_success_of_a_run_that_nobody_else_has_and_that_goes_on_is_found():
+    waits, ends = taken_back(), taken_back(finished("expired"))
+    waits.transaction("dispatcher", "12:00:51", [DUPLICATE])
+    assert found(waits) == [
+        "I22 attempts-0@0: says that default.0.0.key succeeded, nobody else has the run, and it goes on"
+    ]
+    ends.transaction("dispatcher", "12:00:51", [DUPLICATE])
+    handed_out_meanwhile = taken_back()
+    again = handed_out(created(), 1, attempt=2)
+    handed_out_meanwhile.transaction("dispatcher", "12:00:51", [again, DUPLICATE])
+    assert found(ends) == found(handed_out_meanwhile) == []
+
+
+def test_what_is_said_of_a_lease_as_a_whole_speaks_for_its_holder():
+    """By whoever was told the lease, and is no worker: a 202 that is kept."""
+    given, heard = held(), held()
+    for each in (given, heard):
+        report(each, "12:00:10", -1, incarnation="completion", finished=[{"lease": LEASE, "outcome": "succeeded"}])
+    given.transaction("dispatcher", "12:00:11")
+    heard.transaction("dispatcher", "12:00:11", [ended(0, incarnation="incarnation-1")])
+    assert found(given) == [
+        "I22 attempts-0@0: says that default.0.0.key succeeded, is read, and changes nothing",
+    ]
+    assert found(heard) == []
+
+
 def test_a_late_word_that_is_not_read_yet_and_one_of_a_worker_that_ended_it_itself_are_no_late_words():
     unread = taken_back()
-    own = taken_back("failed")
+    own = taken_back(outcome="failed")
     own.transaction("dispatcher", "12:00:51")
     assert found(unread) == found(own) == []
 

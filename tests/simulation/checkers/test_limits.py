@@ -3,7 +3,7 @@
 from typing import Any
 
 from simulation.checkers import limits
-from tests.simulation.checkers.given import JOB, Given, calm, created, ended, event, handed_out, told
+from tests.simulation.checkers.given import JOB, Given, calm, created, ended, event, finished, handed_out, told
 
 
 def found(*facts: dict[str, Any]) -> list[str]:
@@ -58,3 +58,33 @@ def test_a_hand_out_beyond_the_quota_that_was_adopted_is_found():
     )
     assert found(adopted(1), handed(5), handed(6)) == [said]
     assert found(adopted(1), handed(5), adopted(None), handed(6)) == []
+
+
+def queued(most: int | None) -> dict[str, Any]:
+    return event("limits.adopted", subject="default/0", queue="default", shard=0, tenants={"acme": {"queued": most}})
+
+
+def turned_away(second: int) -> dict[str, Any]:
+    return finished("expired", run=f"s.20260301T1200{second:02}Z", reason="quota", queue="default", shard=0)
+
+
+def test_a_run_that_is_taken_while_as_many_wait_as_may_is_found():
+    said = (
+        "I20 dispatcher-changelog-0@0: acme: run s.20260301T120006Z is taken while 1 of its tenant wait, of 1 that may"
+    )
+    first, second = created("12:00:05"), created("12:00:06")
+    assert found(queued(1), first, second) == [said]
+    assert found(queued(1), first, handed(5), second) == []
+    assert found(queued(1), first, handed(5), ended(5, "failed", queue="default"), second) == [said]
+    assert found(queued(1), created(tenant="umbrella"), second) == []
+    assert found(queued(1), first, queued(None), second) == []
+
+
+def test_a_run_that_is_turned_away_while_there_is_room_is_found():
+    said = (
+        "I20 dispatcher-changelog-0@0: acme: run s.20260301T120006Z is turned away while 1 of its tenant wait, of {} "
+        "that may"
+    )
+    assert found(queued(2), created("12:00:05"), turned_away(6)) == [said.format(2)]
+    assert found(created("12:00:05"), turned_away(6)) == [said.format("any number")]
+    assert found(queued(1), created("12:00:05"), turned_away(6)) == []
