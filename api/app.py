@@ -13,6 +13,7 @@ from api import document, later, problems
 from api.backfills import BackfillRoutes
 from api.cancels import CancelRoutes
 from api.commands import CommandRoutes
+from api.events import EventRoutes
 from api.fleet import FleetRoutes
 from api.gate import Gate
 from api.health import HealthRoutes
@@ -65,7 +66,7 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
     references = (JobRoutes, CalendarRoutes, QueueRoutes, TenantRoutes)
     for routes in (
         ScheduleRoutes, BackfillRoutes, RunRoutes, CancelRoutes, RerunRoutes, *references, FleetRoutes, PreviewRoutes,
-        LoadRoutes, CommandRoutes, LogRoutes, HealthRoutes,
+        LoadRoutes, CommandRoutes, LogRoutes, EventRoutes, HealthRoutes,
     ):  # fmt: skip
         app.include_router(routes(services, reads).router())
     app.include_router(later.router())

@@ -15,7 +15,6 @@ _TENANT = "/v1/tenants/{tenant}"
 LATER: tuple[tuple[str, str, str], ...] = (
     ("GET", f"{_TENANT}/runs/{{run_id}}/logs", "logs of runs"),
     ("POST", f"{_TENANT}/jobs/{{name}}:run", "running a registered job by itself"),
-    ("GET", "/v1/events", "the stream of events"),
 )
 
 

@@ -108,6 +108,8 @@ class Metric(StrEnum):
     BACKFILL_OCCURRENCES_LEFT = "backfill_occurrences_left"
     HTTP_REQUESTS = "http_requests_total"
     HTTP_REQUEST_SECONDS = "http_request_seconds"
+    EVENT_STREAMS = "event_streams"
+    EVENT_STREAMS_ENDED = "event_streams_ended_total"
 
 
 OTHER = "_other"  # in place of a name when there are too many: no tenant or queue can be called so
@@ -212,10 +214,14 @@ DESCRIBED: Mapping[Metric, Described] = {
     Metric.BACKFILLS_OPEN: Described(Gauge, "Backfills that are not over, as the read model has them.", ("state",)),
     Metric.BACKFILL_OCCURRENCES_LEFT: Described(Gauge, "Occurrences that they have still to decide.", ("state",)),
     Metric.HTTP_REQUESTS: Described(Counter, "Requests answered.", ("method", "route", "status")),
+    Metric.EVENT_STREAMS: Described(Gauge, "Streams of events that are open.", ()),
+    Metric.EVENT_STREAMS_ENDED: Described(Counter, "Streams of events that ended, and why.", ("reason",)),
     Metric.HTTP_REQUEST_SECONDS: Described(Histogram, "Time to the end of the answer.", ("method", "route"), _REQUEST),
 }
 # Made where they are used: only a process with an API has them.
-_OF_THE_DOOR = frozenset({Metric.HTTP_REQUESTS, Metric.HTTP_REQUEST_SECONDS})
+_OF_THE_DOOR = frozenset(
+    {Metric.HTTP_REQUESTS, Metric.HTTP_REQUEST_SECONDS, Metric.EVENT_STREAMS, Metric.EVENT_STREAMS_ENDED}
+)
 
 
 def make(name: Metric, registry: CollectorRegistry) -> Any:

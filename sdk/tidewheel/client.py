@@ -5,15 +5,17 @@ A write returns once its owner has accepted or refused it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
+from tidewheel import eventstream
 from tidewheel.asking import ALL_TENANTS, Asking, Json, Page, Written, given, instant, path_of
 from tidewheel.errors import TidewheelError
+from tidewheel.eventstream import Event
 
 __all__ = ["ALL_TENANTS", "Client", "Json", "Page", "Written", "instant"]
 
@@ -349,3 +351,18 @@ class Client(Asking):
         body = given(selector=chosen, definition=definition, note=note or None, limit=limit, cursor=cursor)
         path = f"/v1/tenants/{quote(tenant or self.tenant, safe='')}/dead-letters:redrive"
         return self._write("POST", path, body, None, idempotency_key)
+
+    # --- what happens ---
+
+    def events(
+        self, *, tenant: str | None = None, follow: bool = True, cursor: str | None = None, **wanted: Any
+    ) -> Iterator[Event]:
+        """What happens, as it happens; without `follow` what stands there now. ALL_TENANTS for those of all.
+
+        `schedule`, `run`, `type` (one or several) narrow it. It begins now, with the `last` so many of each partition,
+        or behind the `cursor` of an event; a lost connection is made again there.
+        """
+        tenant = tenant or self.tenant
+        path = "/v1/events" if tenant == ALL_TENANTS else f"/v1/tenants/{quote(tenant, safe='')}/events"
+        asked = {name.rstrip("_"): value for name, value in wanted.items() if value not in (None, ())}
+        return eventstream.follow(self._http, path, {**asked, "follow": str(follow).lower()}, cursor)

@@ -25,6 +25,7 @@ OWN = {
     "backfills": "tidewheel.cli.backfills:backfills",
     "calendars": "tidewheel.cli.calendars:calendars",
     "dead-letters": "tidewheel.cli.dead_letters:dead_letters",
+    "events": "tidewheel.cli.events:events",
     "forecast": "tidewheel.cli.forecast:forecast",
     "import": "tidewheel.cli.importing:import_",
     "jobs": "tidewheel.cli.jobs:jobs",
