@@ -50,6 +50,8 @@ def _follow(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
         case "occurrence.paced":
             schedule.before = schedule.turn if schedule.taken else schedule.before
             schedule.turn, schedule.taken = instant(data["release_at"]), False
+        case "occurrence.deferred" if data["reason"] == "frozen":
+            _left(schedule, data["nominal_time"])  # It has its turn when the freeze is over.
         case "occurrence.deferred" if data.get("release_at"):
             yield from _turn_taken(schedule, fact)
             schedule.backlog[data["nominal_time"]] = instant(data["release_at"])

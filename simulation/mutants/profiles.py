@@ -44,6 +44,8 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "deadly": {"faults": {"H7": 1.0, "H11": 15.0, "G9": 10.0}},
     "jobs": {"faults": {}, "situations": {"jobs": 240.0}, "schedule_partitions": 4, "linger_seconds": 0.5},
     "wishes": {"faults": {}, "situations": {"skips": 240.0, "updates": 240.0, "overlaps": 1.0}},
+    "database": {"faults": {"A14": 30.0, "J2": 60.0, "K1": 20.0}, "projectors": 2, "database": True},
+    "late": {"faults": {"H3": 500.0}, "situations": {"targets": 1.0, "cadence": 1.0}, "workers": 2},
     "awaited": {
         "faults": {"K4": 120.0, "K1": 60.0}, "situations": {"jobs": 480.0}, "schedule_partitions": 12, "schedulers": 3,
         "batch_records": 1, "linger_seconds": 0.0,

@@ -71,3 +71,9 @@ def test_a_run_that_is_caught_up_in_front_of_what_is_due_now_is_found():
     assert found(*facts, created("12:00:40"), caught_up("12:00:10", "12:00:41")) == []
     skipped = of_schedule("occurrence.skipped", reason="overlap", nominal_time=z("12:00:40"))
     assert found(*facts, skipped, caught_up("12:00:10", "12:00:41")) == []
+
+
+def test_what_a_freeze_holds_has_its_turn_behind_it_and_is_in_nobodys_way():
+    frozen = deferred("12:00:40", "12:00:50", reason="frozen")
+    facts = *FIRST, *SECOND, deferred("12:00:40", None, reason="buffered"), frozen
+    assert found(*facts, caught_up("12:00:10", "12:00:41"), turn("12:00:50"), caught_up("12:00:40", "12:00:50")) == []
