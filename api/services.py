@@ -135,6 +135,7 @@ class ApiSettings:
 
     version: str = "0"
     history: timedelta = timedelta(days=30)  # how long decisions are kept
+    logs: timedelta = timedelta(days=7)  # how long what runs wrote is kept
     require_declared: bool = False  # tenants and queues have to be declared before anything names them
     # Hosts that requests may name, with any port; empty for any. On loopback, without keys, this is what keeps a page
     # in the same browser from reaching us under a name of its own.
@@ -149,6 +150,7 @@ class ApiServices:
     now: Callable[[], datetime]
     reader: Reader
     progress: Progress
+    log_progress: Progress  # of the logs of runs, which are followed by themselves
     commander: Commander
     relay: WorkerRelay
     leases: SimpleLeases

@@ -16,6 +16,7 @@ from dispatcher.run import OpenRun
 from dispatcher.shard import Shard
 from dispatcher.workforce import Worker
 from runtime.machine import Moment
+from schemas import identity
 from schemas.facts import AttemptDuplicate, AttemptOutcome, AttemptStarted, Fact, Outcome
 from schemas.internal import OF_LEASES, FinishedLease, LeaseNotice, WorkerEnded, WorkerReport, WorkerReported
 
@@ -93,6 +94,7 @@ def _start(shard: Shard, run: OpenRun, report: WorkerReport, moment: Moment) -> 
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, attempt=run.attempts,
         worker=shard.workforce.of(run).record.worker, incarnation=report.incarnation, handout=run.lease_offset,
         handed_out_at=run.handed_out(), started_at=moment.now, queue=shard.queue, shard=shard.number,
+        log_check=identity.log_check(identity.log_proof(run.lease)),
     )  # fmt: skip
 
 

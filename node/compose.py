@@ -9,15 +9,17 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from node.door import open_door
+from node.door import ReadSide, open_door
 from node.folder import DataFolder
 from node.process import Node, create_topics, parts_of, unready, worker_processes
 from node.projector_child import Orders
 from node.projector_process import ProjectorProcess
 from node.roles import Roles
 from node.upkeep import Upkeep
+from projections.projector import RUN_LOGS, Kept, Projector
 from projections.store.database import open_database
 from projections.store.reader import Reader
+from projections.store.writer import Writer
 from runtime.clock import SystemClock
 from runtime.logs.embedded import EmbeddedLog
 
@@ -46,15 +48,19 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     roles = role_services(settings, log, clock, telemetry)
     orders = Orders(settings.model_url, settings.retention.history, settings.log_format, settings.log_level)
     projector = ProjectorProcess(log, orders, telemetry)
+    model = open_database(settings.model_url)
+    # What runs write is folded here: one record has a thousand lines, and most installations write few.
+    kept = Kept(logs=settings.retention.logs)
+    run_logs = Projector(log=log, model=Writer(model), now=clock.now, kept=kept, subject=RUN_LOGS)
+    rows = ReadSide(reader=Reader(model), progress=projector, log_progress=run_logs)
     door = open_door(
-        settings, log, clock, telemetry, node_id=NODE_ID, reader=Reader(open_database(settings.model_url)),
-        progress=projector,
-        unready=lambda: unready((*parts_of(roles), projector)),
+        settings, log, clock, telemetry, node_id=NODE_ID, rows=rows,
+        unready=lambda: unready((*parts_of(roles), projector, run_logs)),
     )  # fmt: skip
     upkeep = Upkeep(log, clock, telemetry, accept_clock_after=settings.clock_accept_after)
     workers = worker_processes(settings, tasks, door.web.url, telemetry)
     return Node(
-        services=(*roles, projector, *door.services, upkeep, *workers), log=log, url=door.web.url,
+        services=(*roles, projector, run_logs, *door.services, upkeep, *workers), log=log, url=door.web.url,
         release=release.close,
     )  # fmt: skip
 

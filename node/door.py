@@ -38,9 +38,18 @@ class Door:
     services: tuple[Service, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSide:
+    """Who answers questions, and how far the rows follow the log: those of runs, and those of what runs wrote."""
+
+    reader: Reader
+    progress: Progress
+    log_progress: Progress
+
+
 def open_door(
-    settings: NodeSettings, log: Log, clock: Clock, telemetry: Telemetry, *, node_id: str, reader: Reader,
-    progress: Progress, unready: Callable[[], Mapping[str, str]],
+    settings: NodeSettings, log: Log, clock: Clock, telemetry: Telemetry, *, node_id: str, rows: ReadSide,
+    unready: Callable[[], Mapping[str, str]],
 ) -> Door:  # fmt: skip
     """Compose the API of one process. The port is taken at once; nothing answers yet."""
     web = WebServer(host=settings.host, port=settings.port)
@@ -49,18 +58,19 @@ def open_door(
     feed = InboxFeed(log=log, node_id=node_id, ensure_queue=lambda queue: ensure_queue(log, settings, queue))
     relay = WorkerRelay(log=log, appender=appender, feed=feed, now=clock.now)
     services = ApiServices(
-        log=log, now=clock.now, reader=reader, progress=progress, commander=commander, relay=relay,
-        leases=SimpleLeases(relay), forecast=forecast(clock.now, reader.entry), arithmetic=Arithmetic(reader.entry),
-        registry=telemetry.registry, unready=unready,
+        log=log, now=clock.now, reader=rows.reader, progress=rows.progress, log_progress=rows.log_progress,
+        commander=commander, relay=relay, leases=SimpleLeases(relay), arithmetic=Arithmetic(rows.reader.entry),
+        forecast=forecast(clock.now, rows.reader.entry), registry=telemetry.registry, unready=unready,
         settings=ApiSettings(
             version=importlib.metadata.version("tidewheel-server"),
             history=settings.retention.history,
+            logs=settings.retention.logs,
             require_declared=settings.require_declared,
             allowed_hosts=frozenset() if settings.trusted_network else LOOPBACK,
         ),
     )  # fmt: skip
     web.serve(create_app(services))
-    figures = ModelFigures(log, reader, progress, telemetry)
+    figures = ModelFigures(log, rows.reader, rows.progress, telemetry)
     return Door(web=web, services=(appender, commander, feed, figures, web))
 
 

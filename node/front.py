@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from node.door import open_door
+from node.door import ReadSide, open_door
 from node.process import parts_of, unready
 from node.progress import StoredProgress
 from node.projecting import SharedProjector
-from projections.projector import Kept, Projector
+from projections.projector import HISTORY, RUN_LOGS, Kept, Projector, Subject
 from projections.store.database import open_database
 from projections.store.reader import Reader
 from projections.store.writer import Writer
@@ -46,25 +46,33 @@ def compose_front(
     model = open_database(settings.model_url)
     projectors: tuple[SharedProjector, ...] = ()
     if settings.does("projector"):
-        projectors = (shared_projector(settings, model, log, clock, telemetry, name=name),)
+        projectors = tuple(
+            shared_projector(settings, model, log, clock, telemetry, name=name, subject=subject)
+            for subject in (HISTORY, RUN_LOGS)
+        )
     if not settings.does("api"):
         return Front(projectors=projectors)
     reader = Reader(model)
-    progress = StoredProgress(log, positions=reader.positions, now=clock.now, telemetry=telemetry)
+    progress, log_progress = (
+        StoredProgress(log, positions=reader.positions, now=clock.now, telemetry=telemetry, subject=subject)
+        for subject in (HISTORY, RUN_LOGS)
+    )
+    rows = ReadSide(reader=reader, progress=progress, log_progress=log_progress)
     door = open_door(
-        settings, log, clock, telemetry, node_id=name, reader=reader, progress=progress,
-        unready=lambda: unready((*parts_of(roles), *projectors, progress)),
+        settings, log, clock, telemetry, node_id=name, rows=rows,
+        unready=lambda: unready((*parts_of(roles), *projectors, progress, log_progress)),
     )  # fmt: skip
-    return Front(door=(progress, *door.services), projectors=projectors, url=door.web.url)
+    return Front(door=(progress, log_progress, *door.services), projectors=projectors, url=door.web.url)
 
 
 def shared_projector(
-    settings: ClusterSettings, model: Database, log: Log, clock: Clock, telemetry: Telemetry, *, name: str
-) -> SharedProjector:
-    """Our share of the projections."""
-    kept = Kept(history=settings.retention.history)
+    settings: ClusterSettings, model: Database, log: Log, clock: Clock, telemetry: Telemetry, *, name: str,
+    subject: Subject = HISTORY,
+) -> SharedProjector:  # fmt: skip
+    """Our share of the projections, or of the logs of runs."""
+    kept = Kept(history=settings.retention.history, logs=settings.retention.logs)
 
     def make(share: Collection[int]) -> Projector:
-        return Projector(log=log, model=Writer(model), now=clock.now, kept=kept, share=share)
+        return Projector(log=log, model=Writer(model), now=clock.now, kept=kept, share=share, subject=subject)
 
-    return SharedProjector(log, member=name, make=make, telemetry=telemetry)
+    return SharedProjector(log, member=name, make=make, telemetry=telemetry, subject=subject)

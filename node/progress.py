@@ -6,7 +6,7 @@ import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from projections.projector import inputs_of
+from projections.projector import HISTORY, Subject, inputs_of
 from runtime.lifecycle import Threaded, ThreadService
 from runtime.telemetry import Event
 
@@ -27,8 +27,9 @@ class StoredProgress(Threaded):
 
     def __init__(
         self, log: Log, *, positions: Callable[[], Mapping[TopicPartition, int]], now: Callable[[], datetime],
-        telemetry: Telemetry,
+        telemetry: Telemetry, subject: Subject = HISTORY,
     ) -> None:  # fmt: skip
+        self._subject = subject
         self._log, self._stored, self._now = log, positions, now
         self._telemetry = telemetry
         self._positions: Mapping[TopicPartition, int] = {}
@@ -38,7 +39,11 @@ class StoredProgress(Threaded):
         self._callbacks: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self.problem: str | None = None
-        self._thread = ThreadService("progress", self._run, interrupt=self._waited_for.set)
+        self._thread = ThreadService(
+            f"progress-{subject.name}" if subject is not HISTORY else "progress",
+            self._run,
+            interrupt=self._waited_for.set,
+        )
 
     @property
     def as_of(self) -> datetime:
@@ -47,7 +52,7 @@ class StoredProgress(Threaded):
 
     def inputs(self) -> list[TopicPartition]:
         """See `Progress.inputs`."""
-        return inputs_of(self._log)
+        return inputs_of(self._log, self._subject)
 
     def reached(self, targets: Mapping[TopicPartition, int]) -> bool:
         """See `Progress.reached`."""

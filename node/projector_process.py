@@ -99,7 +99,7 @@ class ProjectorProcess(ChildProcess):
         return child
 
     def _serve(self, pipe: Connection) -> None:
-        Lender(self._log, batch.INPUTS, self._hear).serve(pipe)
+        Lender(self._log, (*batch.INPUTS, *batch.LOG_INPUTS), self._hear).serve(pipe)
         self._hear(
             self._standing._replace(ready=False, problem="the projector's process has ended; it is started again")
         )

@@ -22,7 +22,7 @@ def _started(row: Row | None, event: Event) -> Row | None:
         return row
     return {
         **_handed_out(event), "state": RUNNING, "started_at": instant(event.data["started_at"]), "finished_at": None,
-        "counted": True, "error": None,
+        "counted": True, "error": None, "log_check": event.data.get("log_check", ""),
     }  # fmt: skip
 
 
@@ -37,6 +37,7 @@ def _finished(row: Row | None, event: Event) -> Row | None:
         "finished_at": instant(data["finished_at"]),
         "counted": data.get("counted", True),
         "error": json(data.get("error")),
+        "log_check": row["log_check"] if row is not None else "",
     }
 
 

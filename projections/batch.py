@@ -12,6 +12,7 @@ from projections import (
     backfills,
     catalog,
     commands,
+    logs,
     occurrences,
     runs,
     schedules,
@@ -43,6 +44,11 @@ INPUTS = (
     topics.RUN_EVENTS, topics.SCHEDULES, topics.VERSIONS, topics.CATALOG, topics.REJECTIONS, topics.WORKERS
 )  # fmt: skip
 
+# Followed by themselves. Workers write that topic: nothing in it becomes a row of another table, and a job that writes
+# much makes only other logs late.
+LOG_PROJECTIONS: tuple[Projection, ...] = (logs.PROJECTION,)
+LOG_INPUTS = (topics.LOGS,)
+
 Changes = Mapping[str, Mapping["Key", "Row"]]  # table → key → the row as it is now
 Load = Callable[[str, Collection["Key"]], Mapping["Key", "Row"]]  # the rows of a table that exist already
 
@@ -63,9 +69,9 @@ def read_all(records: Iterable[Record]) -> list[Event]:
     return events
 
 
-def fold(events: Sequence[Event], load: Load) -> Changes:
+def fold(events: Sequence[Event], load: Load, projections: Sequence[Projection] = PROJECTIONS) -> Changes:
     """What the events, in this order, make of the rows they touch. No table depends on another's rows."""
-    changes = {projection.table: _fold_one(projection, events, load) for projection in PROJECTIONS}
+    changes = {projection.table: _fold_one(projection, events, load) for projection in projections}
     return {table: rows for table, rows in changes.items() if rows}
 
 
@@ -101,7 +107,7 @@ def _steps(projection: Projection, events: Iterable[Event]) -> Iterator[tuple[Ke
 
 
 # What an event that is not built as its type says makes a fold raise. It costs itself, and is named in the log.
-_UNFOLDABLE = (KeyError, TypeError, ValueError, AttributeError)
+_UNFOLDABLE = (LookupError, TypeError, ValueError, AttributeError)
 
 
 def _complain(event: Event) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -22,7 +22,7 @@ from schemas import topics
 
 if TYPE_CHECKING:
     from projections.batch import Changes
-    from projections.projection import Key, Row
+    from projections.projection import Key, Projection, Row
     from runtime.record import Record
 
 _log = logging.getLogger("tidewheel.projections")
@@ -62,6 +62,7 @@ class ReadModel(Protocol):
     def trim(
         self, *, history_before: datetime, commands_before: datetime, workers_before: datetime, rows_max: int
     ) -> int: ...
+    def trim_logs(self, *, before: datetime, now: datetime, rows_max: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,20 @@ class Kept:
     history: timedelta = timedelta(days=30)
     commands: timedelta = timedelta(days=7)
     workers: timedelta = topics.WORKERS_KEPT
+    logs: timedelta = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What one projector is about: the topics it follows and the rows they become."""
+
+    name: str
+    inputs: Sequence[str]
+    projections: Sequence[Projection]
+
+
+HISTORY = Subject(name="projector", inputs=batch.INPUTS, projections=batch.PROJECTIONS)
+RUN_LOGS = Subject(name="log-projector", inputs=batch.LOG_INPUTS, projections=batch.LOG_PROJECTIONS)
 
 
 class Projector:
@@ -94,12 +109,12 @@ class Projector:
     Several may share the work: each then follows the partitions whose numbers are its `share`, in every topic.
     """
 
-    name = "projector"
-
     def __init__(
         self, *, log: EventLog, model: ReadModel, now: Callable[[], datetime], kept: Kept | None = None,
-        limits: Limits | None = None, share: Collection[int] | None = None,
+        limits: Limits | None = None, share: Collection[int] | None = None, subject: Subject = HISTORY,
     ) -> None:  # fmt: skip
+        self.name = subject.name
+        self._subject = subject
         self._log = log
         self._model = model
         self._now = now
@@ -115,7 +130,7 @@ class Projector:
         self._stopping = threading.Event()
         self._hurry = threading.Event()  # somebody waits for rows, or for the end
         self._reader: EventReader | None = None
-        self._thread = threading.Thread(target=self._run, name="projector", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=subject.name, daemon=True)
         self.problem: str | None = None
 
     def start(self) -> None:
@@ -157,7 +172,8 @@ class Projector:
 
     def inputs(self) -> list[TopicPartition]:
         """The partitions that our rows follow from."""
-        return [place for place in inputs_of(self._log) if self._share is None or place.partition in self._share]
+        places = inputs_of(self._log, self._subject)
+        return [place for place in places if self._share is None or place.partition in self._share]
 
     def reached(self, targets: Positions) -> bool:
         """Whether everything before the targets is in the rows."""
@@ -227,7 +243,9 @@ class Projector:
             reader.close()
 
     def _source(self) -> dict[str, str]:
-        return {"cluster": self._log.cluster_id, **{topic: self._log.topic_id(topic) for topic in batch.INPUTS}}
+        """The same for every subject: their rows stand in one layout."""
+        topics = (*HISTORY.inputs, *RUN_LOGS.inputs)
+        return {"cluster": self._log.cluster_id, **{topic: self._log.topic_id(topic) for topic in topics}}
 
     def _begin(self, partition: TopicPartition, stored: Positions) -> int:
         """Where to read on. What was trimmed from the log before it was read has no rows, and that is said."""
@@ -243,7 +261,7 @@ class Projector:
         records = self._gather(reader)
         reached = {partition: reader.position(partition) for partition in inputs}
         if reached != stored:  # also by no record: markers of transactions take offsets, and others wait for positions
-            changes = batch.fold(batch.read_all(records), self._model.load)
+            changes = batch.fold(batch.read_all(records), self._model.load, self._subject.projections)
             self._model.apply(changes, stored, reached)
             stored = reached
         drained = len(records) < self._limits.records
@@ -278,16 +296,18 @@ class Projector:
 
     def _trim(self, now: datetime) -> None:
         """One bounded step; the next comes at once as long as steps find their fill."""
-        gone = self._model.trim(
-            history_before=now - self._kept.history,
-            commands_before=now - self._kept.commands,
-            workers_before=now - self._kept.workers,
-            rows_max=self._limits.trim_rows,
-        )
-        if gone < self._limits.trim_rows:
+        model, kept, rows_max = self._model, self._kept, self._limits.trim_rows
+        if self._subject is RUN_LOGS:
+            gone = model.trim_logs(before=now - kept.logs, now=now, rows_max=rows_max)
+        else:
+            gone = model.trim(
+                history_before=now - kept.history, commands_before=now - kept.commands,
+                workers_before=now - kept.workers, rows_max=rows_max,
+            )  # fmt: skip
+        if gone < rows_max:
             self._trimmed_at = now
 
 
-def inputs_of(log: EventLog) -> list[TopicPartition]:
+def inputs_of(log: EventLog, subject: Subject = HISTORY) -> list[TopicPartition]:
     """Every partition that rows follow from."""
-    return [TopicPartition(topic, partition) for topic in batch.INPUTS for partition in range(log.partitions(topic))]
+    return [TopicPartition(topic, number) for topic in subject.inputs for number in range(log.partitions(topic))]

@@ -22,6 +22,7 @@ CARRIES: Mapping[str, tuple[type[Fact], ...]] = {
     topics.RUNS: (facts.RunCreated, facts.RunCancelRequested, internal.RunInquired),
     topics.ATTEMPTS: (internal.WorkerReport,),
     topics.REPLIES: (internal.CommandAnswered,),
+    topics.LOGS: (internal.RunLogged,),
     topics.RUN_EVENTS: tuple(
         fact for fact in FACTS if fact not in (facts.CatalogEntry, facts.CommandRejected, facts.DeadLetter)
     )

@@ -177,6 +177,7 @@ class JobSnapshot:
     name: str | None = None
     version: int | None = None
     concurrency: Concurrency | None = None
+    log_retention: timedelta | None = None  # None: as long as the server keeps logs
 
 
 class Fact:
@@ -633,6 +634,7 @@ class AttemptStarted(OfSchedule):
     started_at: datetime
     queue: str = ""
     shard: int = 0
+    log_check: str = ""  # what the log of this attempt is known by (`identity.log_check`)
 
 
 @frozen

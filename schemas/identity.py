@@ -83,6 +83,16 @@ def lease_key(entropy: bytes, shard: str, offset: int) -> str:
     return hashlib.sha256(b"\0".join((entropy, shard.encode(), offset.to_bytes(8, "big")))).hexdigest()[:32]
 
 
+def log_proof(lease: str) -> str:
+    """What who has a lease writes its attempt's log with: it proves the right to do so, and gives nothing else away."""
+    return hashlib.sha256(b"tidewheel.log\0" + lease.encode()).hexdigest()[:32]
+
+
+def log_check(proof: str) -> str:
+    """What everybody may know of a proof: by it a log is known as that of an attempt, and nobody can write one."""
+    return hashlib.sha256(b"tidewheel.log.check\0" + proof.encode()).hexdigest()[:32]
+
+
 @lru_cache(maxsize=65_536)  # some 10 MB; the keys of a busy partition come again and again
 def partition_of(key: str, partitions: int) -> int:
     """The partition Java's default partitioner gives `key` (murmur2, sign bit cleared, modulo)."""

@@ -105,6 +105,43 @@ class LeaseNotice(Fact):
 
 
 @frozen
+class LogLine:
+    """A line that an attempt wrote. `line` counts from 0 in each attempt, across its streams.
+
+    `stream`: `log` (Python's logging, with its `level`), `stdout`, `stderr`, `http` (what an endpoint answered), or
+    `worker`, which speaks of the log itself. `cut` counts characters that were cut off its end, `dropped` lines that
+    were left out before it.
+    """
+
+    line: int
+    at: datetime
+    stream: str
+    text: str
+    level: str = ""
+    cut: int = 0
+    dropped: int = 0
+
+
+@frozen
+class RunLogged(Fact):
+    """Some lines of one attempt, on `logs`: written by its worker, while it runs or soon after.
+
+    Whose they are follows from `proof` (`identity.log_proof`), which only who has the lease can make; `run_id` says
+    where the record stands. A worker repeats a record as it was, so its first line names it.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.run.logged.v1"
+    run_id: str
+    proof: str
+    lines: tuple[LogLine, ...]
+    retention: timedelta | None = None  # the job's `log_retention`
+
+    @property
+    def subject(self) -> str:
+        return self.run_id
+
+
+@frozen
 class RunInquired(Fact):
     """The scheduler asks what became of a run it has no outcome of; carries the run whole."""
 
@@ -350,6 +387,7 @@ PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
     WorkerReport,
     HandOut,
     LeaseNotice,
+    RunLogged,
     RunInquired,
     CommandAnswered,
     ScheduleVersion,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, ColumnElement
 
 LIMIT = 100
+NOT_OURS = Fault(pointer="/cursor", code="cursor", message="is not a cursor that we gave", remedy="start without")
 LIMIT_MAX = 500  # a page is built in memory
 
 
@@ -48,9 +49,9 @@ class Page:
     cursor: str | None
 
 
-def bounded(limit: int | None) -> int:
+def bounded(limit: int | None, most: int = LIMIT_MAX) -> int:
     """A page's size; a larger wish than allowed is cut."""
-    return LIMIT if limit is None else max(1, min(limit, LIMIT_MAX))
+    return LIMIT if limit is None else max(1, min(limit, most))
 
 
 def write(values: Sequence[Any]) -> str:
@@ -65,9 +66,7 @@ def read(cursor: str, length: int) -> list[Any]:
     except (binascii.Error, UnicodeEncodeError, orjson.JSONDecodeError):
         values = None
     if not isinstance(values, list) or len(values) != length or not all(isinstance(item, str | int) for item in values):
-        raise Refused(
-            Fault(pointer="/cursor", code="cursor", message="is not a cursor that we gave", remedy="start without")
-        )
+        raise Refused(NOT_OURS)
     return values
 
 

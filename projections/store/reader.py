@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from sqlalchemy import and_, case, func, or_, select, tuple_
 from sqlalchemy.exc import OperationalError
 
@@ -16,6 +17,7 @@ from projections.store.database import positions_of
 from projections.store.paging import Order, Page
 from schemas import identity
 from schemas.facts import Cause
+from schemas.faults import Refused
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Select
@@ -37,6 +39,10 @@ AT_WORK_MAX = 20  # attempts of one worker that are shown; how many there are is
 
 # How a worker stands.
 WORKER_STATES = (PRESENT, DRAINING, SILENT, GONE) = ("present", "draining", "silent", "gone")
+LOG_RECORDS_MAX = 64  # looked at for one page: some megabytes at most
+LOG_LINES_MAX = 2_000  # of a page
+LINE_LAST = 2**53  # behind every line of a record
+OFFSET_MAX = 2**63 - 1
 
 
 class RowsAway(Exception):
@@ -77,6 +83,26 @@ class Span:
     def part_of(self, query: Select[Any], column: ColumnElement[Any]) -> Select[Any]:
         """As many as are wanted, in their order."""
         return query.order_by(column.desc() if self.newest else column).limit(min(self.limit, OCCURRENCES_MAX))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFilter:
+    """Which lines of a run are asked for; `since` by the worker's clock. What is over by `now` is not shown."""
+
+    now: datetime
+    kept_since: datetime
+    attempt: int | None = None
+    streams: tuple[str, ...] = ()
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPage:
+    """Lines, how far they were looked for (the cursor of what follows), and whether there is more already."""
+
+    lines: Sequence[Row]
+    cursor: str
+    more: bool
 
 
 class Reader:
@@ -266,6 +292,34 @@ class Reader:
         query = _within(scope, select(table)).where(table.c.run_id == run_id)
         return self._all(query.order_by(table.c.handout).limit(STORY_MAX))
 
+    def log(self, scope: Scope, run_id: str, wanted: LogFilter, *, cursor: str | None, limit: int | None) -> LogPage:
+        """What its attempts wrote, in the order in which it came, from behind a cursor.
+
+        Only records that have the check of one of its attempts count, and each line of an attempt once.
+        """
+        after = _log_cursor(cursor)
+        attempts = {
+            row["log_check"]: row for row in self.attempts(scope, run_id) if wanted.attempt in (None, row["attempt"])
+        }
+        attempts.pop("", None)  # its owner was of a version that knew no logs
+        table = tables.LOGS
+        living = or_(table.c.expires_at.is_(None), table.c.expires_at > wanted.now)
+        query = select(table).where(
+            table.c.check.in_(sorted(attempts)),
+            table.c.offset >= min(after[0], OFFSET_MAX),
+            table.c.appended_at >= wanted.kept_since,
+            living,
+        )
+        records = self._all(query.order_by(table.c.offset).limit(LOG_RECORDS_MAX)) if attempts else []
+        return _log_page(records, attempts, wanted, after, paging.bounded(limit, LOG_LINES_MAX))
+
+    def log_attempts(self, run_ids: Collection[str], checks: Collection[str]) -> Sequence[Row]:
+        """Hand-outs of some runs, of whatever tenant, and those whose logs have these checks."""
+        table = tables.ATTEMPTS
+        query = select(table.c.tenant, table.c.run_id, table.c.handout, table.c.attempt, table.c.log_check)
+        named = or_(table.c.run_id.in_(sorted(run_ids)), table.c.log_check.in_(sorted(checks)))
+        return self._all(query.where(named).limit(STORY_MAX)) if run_ids or checks else ()
+
     def story(self, scope: Scope, schedule: str, run_id: str = "") -> Sequence[Row]:
         """The events of a run, or of the schedule itself, as they were written, in order."""
         table = tables.STORY
@@ -378,6 +432,39 @@ def _schedules() -> Select[Any]:
     }
     same = and_(schedule.c.tenant == activity.c.tenant, schedule.c.name == activity.c.name)
     return select(schedule, *(column.label(name) for name, column in last.items())).outerjoin(activity, same)
+
+
+def _log_cursor(cursor: str | None) -> tuple[int, ...]:
+    """Behind which record and line of it."""
+    if cursor is None:
+        return -1, -1
+    values = paging.read(cursor, 2)
+    if not all(isinstance(value, int) for value in values):
+        raise Refused(paging.NOT_OURS)
+    return tuple(values)
+
+
+def _log_page(
+    records: Sequence[Row], attempts: Mapping[str, Row], wanted: LogFilter, after: tuple[int, ...], limit: int
+) -> LogPage:  # fmt: skip
+    lines: list[Row] = []
+    written: dict[str, int] = {}  # the next line of each attempt: a record may overlap the one before
+    for record in records:
+        attempt = attempts[record["check"]]
+        for line in orjson.loads(record["lines"]):
+            place = (record["offset"], line["line"])
+            if place <= after or line["line"] < written.get(record["check"], 0):
+                continue
+            if len(lines) >= limit:
+                return LogPage(lines=lines, cursor=paging.write(after), more=True)
+            after, written[record["check"]] = place, line["line"] + 1
+            at = datetime.fromisoformat(line["at"]).astimezone(UTC)
+            if (not wanted.streams or line["stream"] in wanted.streams) and (
+                wanted.since is None or at >= wanted.since
+            ):
+                lines.append({**line, "at": at, "attempt": attempt["attempt"], "handout": attempt["handout"]})
+        after = max(after, (record["offset"], LINE_LAST))  # also where it told nothing new
+    return LogPage(lines=lines, cursor=paging.write(after), more=len(records) == LOG_RECORDS_MAX)
 
 
 def _within(scope: Scope, query: Select[Any]) -> Select[Any]:

@@ -25,10 +25,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-VERSION = 9
+VERSION = 10
 # The oldest layout whose tables today's questions can be asked of, while the rows of this one are still being built.
 # A column more or less makes it VERSION; an index, or a fold that says something else, leaves it.
-READABLE_SINCE = 9
+READABLE_SINCE = 10
 
 METADATA = MetaData()
 
@@ -132,7 +132,7 @@ ATTEMPTS = Table(
     _name("tenant", key=True), _name("run_id", key=True),
     Column("handout", BigInteger, primary_key=True, autoincrement=False), _number("attempt"), _text("state"),
     _text("worker"), _text("incarnation"), _at("handed_out_at"), _at("started_at"), _at("finished_at"),
-    Column("counted", Boolean), Column("error", JSON), _at("appended_at"),
+    Column("counted", Boolean), Column("error", JSON), _text("log_check"), _at("appended_at"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 
@@ -164,6 +164,16 @@ Index(
     sqlite_where=STORY.c.run_id == "", postgresql_where=STORY.c.run_id == "",
 )  # fmt: skip
 
+# Not clustered: rows are large, and are asked for in the order of the log, which is not that of their keys.
+LOGS = Table(
+    "logs", METADATA,
+    Column("check", String(32), primary_key=True), Column("line", Integer, primary_key=True, autoincrement=False),
+    _number("offset"), Column("lines", Text, nullable=False), _at("expires_at"), _at("appended_at"),
+    Index("logs_by_offset", "check", "offset"),
+    Index("logs_by_age", "appended_at"),
+    Index("logs_by_end", "expires_at"),
+)  # fmt: skip
+
 COMMANDS = Table(
     "commands", METADATA,
     _name("command_id", key=True), _name("tenant", key=True), _name("name", key=True), _text("source"),
@@ -192,6 +202,6 @@ WORKERS = Table(
 PROJECTED = {
     table.name: table
     for table in (
-        SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, BACKFILLS, STORY, COMMANDS, CATALOG, WORKERS
+        SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, BACKFILLS, STORY, LOGS, COMMANDS, CATALOG, WORKERS
     )
 }  # fmt: skip

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.exc import DBAPIError
 
-from projections.batch import PROJECTIONS
+from projections.batch import LOG_PROJECTIONS, PROJECTIONS
 from projections.store import tables
 from projections.store.database import positions_of
 from runtime.record import TopicPartition
@@ -36,7 +36,7 @@ Positions = Mapping[TopicPartition, int]
 # The runs of some seconds at full speed: their next events find the row here instead of in the database.
 _ROWS_REMEMBERED = 20_000
 
-_ONCE = {projection.table: projection.once for projection in PROJECTIONS}
+_ONCE = {projection.table: projection.once for projection in (*PROJECTIONS, *LOG_PROJECTIONS)}
 
 _log = logging.getLogger("tidewheel.projections")
 
@@ -154,6 +154,13 @@ class Writer:
         if gone:
             self.forget()
         return gone
+
+    def trim_logs(self, *, before: datetime, now: datetime, rows_max: int) -> int:
+        """Delete logs that are older than the topic keeps them, or that their job wants gone by now; how many rows."""
+        logs = tables.LOGS
+        with self._database.change() as connection:
+            gone = _delete_some(connection, logs, logs.c.appended_at < before, rows_max)
+            return gone + _delete_some(connection, logs, logs.c.expires_at <= now, rows_max)
 
 
 def _trim_runs(connection: Connection, before: datetime, rows_max: int) -> int:

@@ -53,6 +53,7 @@ class JobSnapshot(TypedDict):
     concurrency: NotRequired[Concurrency]
     deadline: str
     lease: str
+    log_retention: NotRequired[str]
     name: NotRequired[str]
     payload: dict[str, Any]
     priority: str

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from node.projecting import GROUP
+from projections.projector import HISTORY
 from runtime.record import TopicPartition
 from schemas import topics
 from simulation.cluster.node import INPUTS, partitions_of
@@ -44,7 +44,7 @@ def _not_working(world: World) -> str:
 
 
 def _not_projected(world: World) -> str:
-    shares = world.broker.groups.group(world.settings.named(GROUP)).shares.values()
+    shares = world.broker.groups.group(world.settings.named(HISTORY.name)).shares.values()
     missing = set(range(world.site.layout.schedule)).difference(*shares)
     return f"partitions {sorted(missing)} are given to no projector" if missing else ""
 

@@ -22,7 +22,7 @@ from api.leases import SimpleLeases
 from api.relay import WorkerRelay
 from api.services import ApiServices, ApiSettings
 from node.forecast import Arithmetic, forecast
-from projections.projector import Projector
+from projections.projector import RUN_LOGS, Projector
 from projections.store.database import open_database
 from projections.store.reader import Reader
 from projections.store.writer import Writer
@@ -53,6 +53,7 @@ class House:
             histories.create_topics(self.log)
         self.engine = open_database(f"sqlite:///{folder}/model.sqlite")
         self.projector = Projector(log=self.log, model=Writer(self.engine), now=SystemClock().now)
+        self.run_logs = Projector(log=self.log, model=Writer(self.engine), now=SystemClock().now, subject=RUN_LOGS)
         self.appender = Appender(self.log)
         self.commander = Commander(log=self.log, appender=self.appender, node_id=NODE, now=SystemClock().now)
         self.feed = InboxFeed(log=self.log, node_id=NODE, ensure_queue=self.ensure_queue)
@@ -60,9 +61,10 @@ class House:
         self.unready: dict[str, str] = {}
         reader = Reader(self.engine)
         self.services = ApiServices(
-            log=self.log, now=self.now, reader=reader, progress=self.projector, commander=self.commander,
-            relay=self.relay, leases=SimpleLeases(self.relay), forecast=forecast(self.now, reader.entry),
-            arithmetic=Arithmetic(reader.entry), registry=CollectorRegistry(), unready=lambda: self.unready,
+            log=self.log, now=self.now, reader=reader, progress=self.projector,
+            log_progress=self.run_logs, commander=self.commander, relay=self.relay, leases=SimpleLeases(self.relay),
+            forecast=forecast(self.now, reader.entry), arithmetic=Arithmetic(reader.entry),
+            registry=CollectorRegistry(), unready=lambda: self.unready,
             settings=ApiSettings(version="1.2.3", require_declared=require_declared),
         )  # fmt: skip
         self.app = create_app(self.services)
@@ -92,7 +94,7 @@ class House:
 
     @property
     def running(self) -> tuple[Any, ...]:
-        return self.projector, self.appender, self.commander, self.feed
+        return self.projector, self.run_logs, self.appender, self.commander, self.feed
 
     def client(self, **headers: str) -> httpx.AsyncClient:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
