@@ -24,6 +24,7 @@ from api.rawlog import LogRoutes
 from api.reading import Reads
 from api.references import CalendarRoutes, JobRoutes, QueueRoutes, TenantRoutes
 from api.reruns import RerunRoutes
+from api.runlogs import RunLogRoutes
 from api.runs import RunRoutes
 from api.schedules import ScheduleRoutes
 from api.services import ApiServices
@@ -62,11 +63,11 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
         redirect_slashes=False, lifespan=lifespan, generate_unique_id_function=_operation_id,
         responses=document.PROBLEM,
     )  # fmt: skip
-    app.include_router(WorkerRoutes(services).router())  # first: routes are tried in order, and workers ask most
+    app.include_router(WorkerRoutes(services, reads).router())  # first: routes are tried in order, and workers ask most
     references = (JobRoutes, CalendarRoutes, QueueRoutes, TenantRoutes)
     for routes in (
-        ScheduleRoutes, BackfillRoutes, RunRoutes, CancelRoutes, RerunRoutes, *references, FleetRoutes, PreviewRoutes,
-        LoadRoutes, CommandRoutes, LogRoutes, EventRoutes, HealthRoutes,
+        ScheduleRoutes, BackfillRoutes, RunRoutes, RunLogRoutes, CancelRoutes, RerunRoutes, *references, FleetRoutes,
+        PreviewRoutes, LoadRoutes, CommandRoutes, LogRoutes, EventRoutes, HealthRoutes,
     ):  # fmt: skip
         app.include_router(routes(services, reads).router())
     app.include_router(later.router())

@@ -13,7 +13,6 @@ from api.problems import not_supported
 _TENANT = "/v1/tenants/{tenant}"
 
 LATER: tuple[tuple[str, str, str], ...] = (
-    ("GET", f"{_TENANT}/runs/{{run_id}}/logs", "logs of runs"),
     ("POST", f"{_TENANT}/jobs/{{name}}:run", "running a registered job by itself"),
 )
 

@@ -15,6 +15,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from api.problems import Problem, overloaded
@@ -42,6 +43,7 @@ class Held:
 
     seconds: float
     until: float
+    run: tuple[str, timedelta | None] | None = None  # which one, and how long its logs are kept
 
 
 @dataclass(slots=True)
@@ -158,6 +160,12 @@ class SimpleLeases:
         if len(self._completed) > COMPLETED_REMEMBERED:
             del self._completed[next(iter(self._completed))]
 
+    def run_of(self, lease: str) -> tuple[str, timedelta | None] | None:
+        """The run of a lease that this node gave, and how long its logs are kept."""
+        books = self._owners.get(lease)
+        held = None if books is None else books.held.get(lease)
+        return None if held is None else held.run
+
     # --- books ----------------------------------------------------------------------------------------------------
 
     def _of(self, queue: str, worker: str) -> Books:
@@ -176,7 +184,9 @@ class SimpleLeases:
         new = [handout.data for handout in post.handouts if handout.offset > books.read_up_to]
         for data in new:
             books.read_up_to = data["offset"]
-            self._hold(books, data["lease"], durations.parse(data["lease_duration"]).total_seconds())
+            held = self._hold(books, data["lease"], durations.parse(data["lease_duration"]).total_seconds())
+            kept = data["run"]["job"].get("log_retention")
+            held.run = data["run"]["run_id"], None if kept is None else durations.parse(kept)
         names = ("lease", "lease_duration", "timeout", "attempt", "may_have_run", "offset", "run")
         return [{name: data[name] for name in names if name in data} for data in new]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +17,7 @@ from fastapi import Request, Response
 from schemas.faults import Fault, Refused
 
 if TYPE_CHECKING:
-    from api.services import ApiServices
+    from api.services import ApiServices, Progress
     from runtime.record import TopicPartition
 
 P = ParamSpec("P")
@@ -54,22 +55,37 @@ class Reads:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def catch_up(self) -> None:
-        """Wait until the rows follow the log to where it ends now: whatever was answered before stands before that."""
-        progress = self._services.progress
-        targets = await self.off_loop(self._ends)
-        loop = asyncio.get_running_loop()
-        moved = asyncio.Event()
-        silence = progress.on_progress(lambda: _notify(loop, moved))
+        """Wait until the rows follow the log to where it ends now: whatever was answered before stands before that.
+
+        Where they do not in time, `Tidewheel-As-Of` tells.
+        """
+        await self.reach(self._services.progress, await self.off_loop(self._ends))
+
+    async def reach(self, progress: Progress, targets: Mapping[TopicPartition, int]) -> bool:
+        """Wait until everything before the targets is in the rows; False when that takes too long."""
+        if progress.reached(targets):
+            return True
         try:
-            async with asyncio.timeout(FRESH_SECONDS):
-                while not progress.reached(targets):
-                    moved.clear()
-                    if not progress.reached(targets):
-                        await moved.wait()
+            with self.moving(progress) as moved:
+                async with asyncio.timeout(FRESH_SECONDS):
+                    while not progress.reached(targets):
+                        moved.clear()
+                        if not progress.reached(targets):
+                            await moved.wait()
         except TimeoutError:
-            return  # `Tidewheel-As-Of` tells.
+            return False
+        return True
+
+    @contextmanager
+    def moving(self, *followed: Progress) -> Iterator[asyncio.Event]:
+        """An event that is set whenever rows have moved."""
+        loop, moved = asyncio.get_running_loop(), asyncio.Event()
+        silences = [progress.on_progress(lambda: _notify(loop, moved)) for progress in followed]
+        try:
+            yield moved
         finally:
-            silence()
+            for silence in silences:
+                silence()
 
     def _ends(self) -> Mapping[TopicPartition, int]:
         return self._services.log.end_offsets(self._services.progress.inputs())

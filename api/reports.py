@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -107,7 +108,7 @@ class Completion(_Model):
     result: Any = None
     error: ErrorBody | None = None
     retry_after: RetryAfter = None
-    logs: str = ""
+    logs: Annotated[str, Field(description="what the attempt wrote, its last 999 lines")] = ""
 
 
 T = TypeVar("T", bound=BaseModel)
@@ -125,9 +126,17 @@ def read(model: type[T], raw: bytes) -> T:
 def _fault(detail: Any, model: type[BaseModel]) -> Fault:
     if detail["type"] == "extra_forbidden":
         *outer, name = detail["loc"]
-        known = Finished if outer[:1] == ["finished"] else model
-        return refusals.unknown_field(str(name), known.model_fields, "".join(f"/{part}" for part in outer))
+        known = _model_at(model, outer).model_fields
+        return refusals.unknown_field(str(name), known, "".join(f"/{part}" for part in outer))
     return refusals.fault(detail, "")
+
+
+def _model_at(model: type[BaseModel], place: Sequence[str | int]) -> type[BaseModel]:
+    """The model of what stands at a place: of a field, or of each in its list."""
+    for name in place:
+        if isinstance(name, str):
+            model = next(part for part in get_args(model.model_fields[name].annotation) if part is not ...)
+    return model
 
 
 def finished_lease(body: Finished | Completion, lease: str, pointer: str) -> FinishedLease:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from api.appender import Appender
     from api.commander import Commander
     from api.leases import SimpleLeases
     from api.relay import WorkerRelay
@@ -152,6 +153,7 @@ class ApiServices:
     progress: Progress
     log_progress: Progress  # of the logs of runs, which are followed by themselves
     commander: Commander
+    appender: Appender
     relay: WorkerRelay
     leases: SimpleLeases
     forecast: Forecast

@@ -136,6 +136,14 @@ def attempt(row: Row) -> Json:
     return _known(**{name: row[name] for name in _ATTEMPT}, counted=row["counted"])
 
 
+_LINE = ("attempt", "handout", "line", "at", "stream", "level", "text", "cut", "dropped")
+
+
+def log_line(line: Row) -> Json:
+    """A line that an attempt wrote."""
+    return {name: line[name] for name in _LINE if name in line}
+
+
 def event(row: Row) -> Json:
     """A fact as it was written."""
     document = orjson.loads(row["event"])

@@ -11,9 +11,11 @@ from api import reports, requests
 from api.document import takes
 from api.reading import json_response
 from api.relay import HTTP, UNNUMBERED, ClientGone
+from api.runlogs import LogWriter
 from schemas.internal import WorkerReport
 
 if TYPE_CHECKING:
+    from api.reading import Reads
     from api.services import ApiServices
 
 SHARD = 0  # this version's queues have one
@@ -23,8 +25,9 @@ _CLIENT_GONE = 499  # nobody reads it; the figures tell it apart
 class WorkerRoutes:
     """`/v1/queues/{queue}/…` and `/v1/leases…`."""
 
-    def __init__(self, services: ApiServices) -> None:
+    def __init__(self, services: ApiServices, reads: Reads) -> None:
         self._services = services
+        self._logs = LogWriter(services, reads)
 
     def router(self) -> APIRouter:
         """What is where."""
@@ -68,8 +71,10 @@ class WorkerRoutes:
     async def complete(self, request: Request, lease: str) -> Response:
         body = reports.read(reports.Completion, await requests.raw_body(request))
         finished = reports.finished_lease(body, lease, "")
+        unkept = await self._logs.complete(lease, body.logs) if body.logs else ""
         await self._services.leases.complete(lease, finished, body.worker)
-        return json_response({"lease": lease, "outcome": body.outcome})
+        more = {"logs_refused": unkept} if unkept else {}
+        return json_response({"lease": lease, "outcome": body.outcome, **more})
 
     def _fact(self, queue: str, body: reports.Report) -> tuple[WorkerReport, list[str]]:
         """The report as a fact, and the leases that are none of this queue."""

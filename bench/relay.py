@@ -94,8 +94,9 @@ def node() -> Iterator[tuple[EmbeddedLog, WebServer, CollectorRegistry, int]]:
         stub: Any = None  # no request of a worker asks for these
         app = create_app(
             ApiServices(
-                log=log, now=clock.now, reader=stub, progress=stub, log_progress=stub, commander=stub, relay=relay,
-                leases=SimpleLeases(relay), forecast=stub, arithmetic=stub, registry=registry, unready=dict,
+                log=log, now=clock.now, reader=stub, progress=stub, log_progress=stub, commander=stub,
+                appender=appender, relay=relay, leases=SimpleLeases(relay), forecast=stub, arithmetic=stub,
+                registry=registry, unready=dict,
                 settings=ApiSettings(version="1"),
             )
         )  # fmt: skip

@@ -31,7 +31,6 @@ class SharedProjector(GroupService):
     ) -> None:  # fmt: skip
         group = subject.name
         super().__init__(group, subject.inputs[0], log, member=f"{group}-{member}", telemetry=telemetry)
-        self._group = group
         self._make = make
         self._share: frozenset[int] = frozenset()
         self._projector: Projector | None = None

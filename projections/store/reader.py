@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import and_, case, func, or_, select, tuple_
 from sqlalchemy.exc import OperationalError
 
 from projections import commands, runs, schedules
+from projections.logs import RECORD_LINES_MAX
 from projections.store import paging, tables
 from projections.store.database import positions_of
 from projections.store.paging import Order, Page
@@ -94,6 +95,7 @@ class LogFilter:
     attempt: int | None = None
     streams: tuple[str, ...] = ()
     since: datetime | None = None
+    newest: bool = False  # the last lines there are, and not the first behind the cursor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,8 +312,13 @@ class Reader:
             table.c.appended_at >= wanted.kept_since,
             living,
         )
-        records = self._all(query.order_by(table.c.offset).limit(LOG_RECORDS_MAX)) if attempts else []
-        return _log_page(records, attempts, wanted, after, paging.bounded(limit, LOG_LINES_MAX))
+        order = table.c.offset.desc() if wanted.newest else table.c.offset
+        records = self._all(query.order_by(order).limit(LOG_RECORDS_MAX)) if attempts else []
+        size = paging.bounded(limit, LOG_LINES_MAX)
+        if wanted.newest:
+            page = _log_page(records[::-1], attempts, wanted, after, LOG_RECORDS_MAX * RECORD_LINES_MAX)
+            return replace(page, lines=page.lines[-size:], more=False)
+        return _log_page(records, attempts, wanted, after, size)
 
     def log_attempts(self, run_ids: Collection[str], checks: Collection[str]) -> Sequence[Row]:
         """Hand-outs of some runs, of whatever tenant, and those whose logs have these checks."""

@@ -62,9 +62,9 @@ class House:
         reader = Reader(self.engine)
         self.services = ApiServices(
             log=self.log, now=self.now, reader=reader, progress=self.projector,
-            log_progress=self.run_logs, commander=self.commander, relay=self.relay, leases=SimpleLeases(self.relay),
-            forecast=forecast(self.now, reader.entry), arithmetic=Arithmetic(reader.entry),
-            registry=CollectorRegistry(), unready=lambda: self.unready,
+            log_progress=self.run_logs, commander=self.commander, appender=self.appender, relay=self.relay,
+            leases=SimpleLeases(self.relay), forecast=forecast(self.now, reader.entry),
+            arithmetic=Arithmetic(reader.entry), registry=CollectorRegistry(), unready=lambda: self.unready,
             settings=ApiSettings(version="1.2.3", require_declared=require_declared),
         )  # fmt: skip
         self.app = create_app(self.services)
@@ -108,6 +108,16 @@ class House:
         self.log.append([fact if isinstance(fact, Outgoing) else histories.record(fact) for fact in facts])
         ends = {place: self.log.end_offset(place) for place in self.projector.inputs()}
         assert self.projector.wait_until(ends, SECONDS), self.projector.problem
+
+    def wrote(self, *records: Outgoing) -> None:
+        """Lines of runs are in the log, and in the rows."""
+        self.log.append(records)
+        self.read_logs()
+
+    def read_logs(self) -> None:
+        """What stands on `logs` is in the rows."""
+        ends = {place: self.log.end_offset(place) for place in self.run_logs.inputs()}
+        assert self.run_logs.wait_until(ends, SECONDS), self.run_logs.problem
 
     def reports(self) -> list[WorkerReport]:
         """What stands on `attempts`."""

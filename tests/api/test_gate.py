@@ -97,7 +97,7 @@ async def test_a_query_parameter_that_does_not_fit_is_a_problem_that_names_it(ho
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/v1/tenants/acme/runs/r.1/logs"),
+        ("POST", "/v1/tenants/acme/jobs/report:run"),
     ],
 )
 async def test_what_the_contract_names_and_this_version_cannot_do_says_so(house, method, path):
