@@ -10,6 +10,7 @@ puts schedules and jobs and asks what became of their runs. The command `tidewhe
       transport.py   the way to the owner, a port; transports/ has it through the server's API and through Kafka
       holdings.py    what it holds and has yet to say, without I/O
       attempts.py    tasks under way, in the loop, in threads and, by isolated.py, in processes of their own
+    logs/          what runs write, captured for each attempt, bounded, without its secrets
     targets/       commands and HTTP endpoints, for runs that need no Python
     testing.py     a task's run without any server, for tests
     client.py      the HTTP API as methods
@@ -31,6 +32,7 @@ from tidewheel.errors import (
     WorkerReplaced,
     WorkerStuck,
 )
+from tidewheel.logs.settings import Logs
 from tidewheel.wire import Fault
 from tidewheel.worker import Worker
 
@@ -41,6 +43,7 @@ __all__ = [
     "Fault",
     "Kafka",
     "KafkaUnusable",
+    "Logs",
     "PayloadMisfit",
     "RunCancelled",
     "RunContext",

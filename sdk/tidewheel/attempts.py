@@ -8,6 +8,7 @@ only calls the task and hands the ending back.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from tidewheel.clock import boottime
 from tidewheel.context import RunContext
 from tidewheel.errors import PayloadMisfit
 from tidewheel.isolated import Isolated
+from tidewheel.logs.capture import Capture
+from tidewheel.logs.sources import CURRENT
 from tidewheel.targets.offers import Target, wanted
 from tidewheel.tasks import Task
 from tidewheel.threads import ThreadPool
@@ -59,6 +62,7 @@ class Attempts:
     tasks: Mapping[str, Task | Target]
     slots: int
     on_end: Callable[[HandOut, bytes | None], None]
+    listen: Callable[[HandOut], Capture | None] = lambda _handout: None  # who keeps what an attempt writes
     idle: asyncio.Event = field(default_factory=asyncio.Event)
     _under_way: dict[str, Attempt] = field(default_factory=dict)
     _threads: ThreadPool = field(init=False)
@@ -94,14 +98,16 @@ class Attempts:
         attempt = Attempt(handout, context)
         self._under_way[handout.lease] = attempt
         self.idle.clear()
+        within = contextvars.copy_context()
+        within.run(CURRENT.set, self.listen(handout))
         if isinstance(task, Task) and task.in_process:
             attempt.process = Isolated(handout, task, context)
-            self._submit(attempt, attempt.process.run)
+            self._submit(attempt, partial(within.run, attempt.process.run))
         elif task.is_async:
-            attempt.coroutine = asyncio.create_task(calling.awaited(handout, task, arguments, keywords))
+            attempt.coroutine = asyncio.create_task(calling.awaited(handout, task, arguments, keywords), context=within)
             attempt.coroutine.add_done_callback(partial(self._coroutine_ended, attempt))
         else:
-            self._submit(attempt, partial(calling.called, handout, task, arguments, keywords))
+            self._submit(attempt, partial(within.run, calling.called, handout, task, arguments, keywords))
         return True
 
     def _submit(self, attempt: Attempt, call: Callable[[], bytes | None]) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
+from tidewheel.logs.settings import is_secret_property
+
 Config = dict[str, str | int | bool]
 
 SOCKET_MS = 10_000  # A broker that is silent for so long is asked on another connection.
@@ -66,6 +68,10 @@ class Kafka:
             properties=_properties(environment.get("TIDEWHEEL_KAFKA", "")),
             plaintext=environment.get("TIDEWHEEL_PLAINTEXT", "").lower() in {"1", "true", "yes", "on"},
         )
+
+    def secrets(self) -> list[str]:
+        """Values of properties that let one in."""
+        return [value for name, value in self.properties.items() if is_secret_property(name)]
 
     @property
     def _is_encrypted(self) -> bool:

@@ -1,7 +1,7 @@
 """A task in a process of its own: what it does to its memory is its own affair, and it can be killed.
 
     worker's thread ── spawns, waits ──▶ process ── imports the task's module, calls it
-          ◀── log records, progress, how it ended ──
+          ◀── log records, progress, how it ended; what it prints, and what it starts does ──
           ── stop ──▶ `ctx.cancelled`; SIGKILL to its whole group after a grace
 
 A process is made for each attempt, and forks nothing of the worker: a client that the worker uses would not survive
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import io
 import logging
 import logging.handlers
 import multiprocessing
@@ -28,11 +29,15 @@ from typing import Any
 
 from tidewheel import calling, wire
 from tidewheel.context import RunContext
+from tidewheel.logs.capture import Capture
+from tidewheel.logs.sources import CURRENT
 from tidewheel.tasks import Task
 from tidewheel.wire import HandOut
 
 GRACE_SECONDS = 5.0  # from asking to killing: a lease that was lost may be given away in a third of its time
 LOOK_SECONDS = 1.0  # whether it lives: what it forked may hold its end of the pipe open
+READ_BYTES = 64 * 1024  # as much as a pipe holds
+REST_MAX = 1024 * 1024  # that is heard after its end
 NAME = "tidewheel-isolated"
 _SPAWN = multiprocessing.get_context("spawn")
 _SET_DEATH_SIGNAL = 1  # of prctl(2)
@@ -62,14 +67,22 @@ class Isolated:
         self._handout, self._context = handout, context
         self._ours, theirs = _SPAWN.Pipe()
         self._bell, self._rope = _SPAWN.Pipe(duplex=False)
-        self._theirs: Connection[Any, Any] | None = theirs
-        arguments = (theirs, task, handout, logging.getLogger().getEffectiveLevel())
+        self._printed: dict[Any, tuple[str, int]] = {}  # what it writes to its standard streams comes here
+        outputs = []
+        for name, descriptor in (("stdout", 1), ("stderr", 2)):
+            reading, writing = _SPAWN.Pipe(duplex=False)
+            self._printed[reading] = (name, descriptor)
+            outputs.append(writing)
+        self._theirs: tuple[Connection[Any, Any], ...] = (theirs, *outputs)
+        self._capture: Capture | None = None
+        arguments = (theirs, tuple(outputs), task, handout, logging.getLogger().getEffectiveLevel())
         self._process = _SPAWN.Process(target=_serve, args=arguments, name=NAME)
         self._kill_at: float | None = None
         self._killed = self._is_over = False
 
     def run(self) -> bytes | None:
         """How the attempt ended, as `calling.called` says it."""
+        self._capture = CURRENT.get()
         try:
             self._start()
             return self._follow()
@@ -77,7 +90,8 @@ class Isolated:
             return calling.failure(self._handout, error)
         finally:
             self._end()
-            for end in (self._ours, self._bell, self._rope):
+            self._hear_the_rest()
+            for end in (self._ours, self._bell, self._rope, *self._printed, *self._theirs):
                 end.close()
 
     def interrupt(self) -> None:
@@ -105,12 +119,11 @@ class Isolated:
         if self._killed:
             raise RuntimeError("the worker ended before the process was made")
         self._process.start()
-        if self._theirs is not None:
-            self._theirs.close()  # so that its end is heard
-            self._theirs = None
+        for end in self._theirs:
+            end.close()  # so that its end is heard
 
     def _follow(self) -> bytes | None:
-        sources: list[Any] = [self._ours, self._bell]
+        sources: list[Any] = [self._ours, self._bell, *self._printed]
         while True:
             left = LOOK_SECONDS if self._kill_at is None else max(0.0, self._kill_at - time.monotonic())
             ready = wait(sources, min(left, LOOK_SECONDS))
@@ -119,6 +132,9 @@ class Isolated:
                 return None
             if self._bell in ready:
                 self._ask(sources)
+            for source in ready:
+                if source in self._printed and not self._hear(source):
+                    sources.remove(source)
             if self._ours in ready:
                 try:
                     kind, value = self._ours.recv()
@@ -143,6 +159,27 @@ class Isolated:
             self._context.progress = value
         elif isinstance(value, logging.LogRecord):
             logging.getLogger(value.name).handle(value)
+
+    def _hear(self, source: Any) -> bool:
+        """Some of what it printed: on to where the worker prints, and to the run's log. False when that is all."""
+        try:
+            data = os.read(source.fileno(), READ_BYTES)
+        except (BlockingIOError, OSError):
+            return False
+        name, descriptor = self._printed[source]
+        with contextlib.suppress(OSError):  # Nobody reads what the worker prints: the task goes on.
+            os.write(descriptor, data)
+        if self._capture is not None:
+            self._capture.output(name, data)
+        return bool(data)
+
+    def _hear_the_rest(self) -> None:
+        """What was printed before the end; something that it left behind may hold the stream open."""
+        for source in self._printed:
+            os.set_blocking(source.fileno(), False)
+            for _ in range(REST_MAX // READ_BYTES):
+                if not self._hear(source):
+                    break
 
     def _died(self) -> bytes | None:
         self._end()
@@ -177,8 +214,12 @@ class _Forward(logging.handlers.QueueHandler):
         self.queue(("log", record))  # type: ignore[operator]
 
 
-def _serve(connection: Connection[Any, Any], task: Task, handout: HandOut, level: int) -> None:
+def _serve(
+    connection: Connection[Any, Any], outputs: tuple[Connection[Any, Any], ...], task: Task, handout: HandOut,
+    level: int,
+) -> None:  # fmt: skip
     _end_with_worker()
+    _print_to(outputs)
     lock = threading.Lock()
 
     def say(message: Any) -> None:
@@ -216,6 +257,17 @@ async def _await(connection: Connection[Any, Any], context: RunContext, call: An
             return None
         return wire.failed(context.lease, "CancelledError", "the task cancelled itself")
     return entry
+
+
+def _print_to(outputs: tuple[Connection[Any, Any], ...]) -> None:
+    """Standard output and error go to the worker: of this process, and of whatever it starts."""
+    for output, stream, descriptor in zip(outputs, (sys.stdout, sys.stderr), (1, 2), strict=True):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+        os.dup2(output.fileno(), descriptor)
+        output.close()
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # what is printed can be read while the task runs
 
 
 def _hear_stop(connection: Connection[Any, Any], stop: Any) -> None:

@@ -29,6 +29,8 @@ from tidewheel.attempts import Attempts
 from tidewheel.clock import boottime
 from tidewheel.errors import TidewheelError, Unreachable, WorkerReplaced
 from tidewheel.holdings import Holdings, Report
+from tidewheel.logs.redaction import Redaction
+from tidewheel.logs.shipping import LAST_SECONDS, Shipping
 from tidewheel.targets.offers import Target
 from tidewheel.tasks import Task
 from tidewheel.transport import Inbox, InboxLost, Transport
@@ -61,12 +63,17 @@ class Session:
         name: str,
         slots: int,
         on_stuck: Callable[[int], None] | None = None,
+        redaction: Redaction | None = None,
     ) -> None:
         self._transport = transport
         self._on_stuck = on_stuck
         self._name = name
         self._task_names = tuple(sorted(tasks))
-        self._attempts = Attempts(tasks, slots, self._attempt_ended)
+        # Without a redaction nothing is sent of what runs write.
+        self._shipping = None if redaction is None else Shipping(transport.log, redaction, slots)
+        listen = (lambda _handout: None) if self._shipping is None else self._shipping.open
+        self._attempts = Attempts(tasks, slots, self._attempt_ended, listen)
+        self._telling: set[asyncio.Task[None]] = set()  # the last lines of attempts that are over
         self._holdings = self._new_incarnation()
         self._former: deque[Holdings] = deque(maxlen=FORMER_MAX)
         self._own = deque([self._holdings.incarnation], maxlen=OWN_MAX)
@@ -81,6 +88,8 @@ class Session:
 
     def start(self) -> None:
         """Begin to report and to receive."""
+        if self._shipping is not None:
+            self._shipping.start()
         self._reporter = self._watched(self._report_for_ever())
         self._receiver = self._watched(self._receive_for_ever())
 
@@ -103,6 +112,8 @@ class Session:
             _LOG.warning("lease %s was interrupted and its task still runs", wire.keyless(lease))
         if self._receiver is not None:
             self._receiver.cancel()
+        if self._telling:
+            await asyncio.wait(self._telling)
         self._ending = True
         self._wake.set()
         with contextlib.suppress(TimeoutError, TidewheelError):
@@ -237,6 +248,24 @@ class Session:
         self._wake.set()
 
     def _attempt_ended(self, handout: HandOut, entry: bytes | None) -> None:
+        """Its last lines go before its outcome, if they can go at once."""
+        unsent = None if self._shipping is None else self._shipping.end(handout.lease)
+        if self._shipping is None or unsent is None:
+            self._finish(handout, entry)
+            return
+        telling = asyncio.ensure_future(self._tell(self._shipping.flush(unsent), handout, entry))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+
+    async def _tell(self, lines: Coroutine[Any, Any, None], handout: HandOut, entry: bytes | None) -> None:
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_SECONDS):
+                    await lines
+        finally:
+            self._finish(handout, entry)
+
+    def _finish(self, handout: HandOut, entry: bytes | None) -> None:
         """Whoever held the lease says how it ended: to the server, nobody else can."""
         for holdings in (self._holdings, *self._former):
             if entry is not None and holdings.incarnation == handout.incarnation:
@@ -331,6 +360,8 @@ class Session:
         for task in calls:
             task.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
+        if self._shipping is not None:
+            await self._shipping.close()
         self._attempts.close()
         await self._transport.close()
 

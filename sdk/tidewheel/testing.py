@@ -12,20 +12,24 @@ What a worker would refuse is refused here too: a payload that does not fit or i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidewheel import calling, jsontext, wire
 from tidewheel.context import RunContext
 from tidewheel.errors import PayloadMisfit
 from tidewheel.isolated import Isolated
+from tidewheel.logs.capture import Capture
+from tidewheel.logs.redaction import Redaction
+from tidewheel.logs.sources import CURRENT, LISTENING, printing
 from tidewheel.tasks import Task
 from tidewheel.wire import HandOut
 from tidewheel.worker import Worker
 
-__all__ = ["Ended", "Run", "await_task", "run_task"]
+__all__ = ["Ended", "Line", "Run", "await_task", "run_task"]
 
 SECONDS = 30.0  # of the lease and of all that is a worker's affair: nobody waits for it here
 
@@ -45,15 +49,27 @@ class Run:
     stopping: bool = False
 
 
+class Line(NamedTuple):
+    """A line of a log. `stream`: `log` (with its level), `stdout`, `stderr`, `http`, or `worker` of the log itself."""
+
+    stream: str
+    level: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How an attempt ended, as the worker would report it; `progress` is the last that it told."""
+    """How an attempt ended, as the worker would report it; `progress` is the last that it told.
+
+    `log` is what it logged and printed, as the server would be sent it: without secrets.
+    """
 
     outcome: str
     result: Any = None
     error_type: str | None = None
     error_message: str | None = None
     progress: Any = None
+    log: tuple[Line, ...] = field(default=(), compare=False)
 
 
 def run_task(worker: Worker, name: str, payload: Mapping[str, Any] | None = None, run: Run | None = None) -> Ended:
@@ -63,11 +79,14 @@ def run_task(worker: Worker, name: str, payload: Mapping[str, Any] | None = None
         arguments, keywords = task.arguments(context, handout)
     except PayloadMisfit as misfit:
         return Ended(outcome="failed", error_type="PayloadMisfit", error_message=str(misfit))
-    if task.in_process:
-        return _ended(Isolated(handout, task, context).run(), context)
-    if task.is_async:
-        return asyncio.run(_awaited(task, context, handout, arguments, keywords))
-    return _ended(calling.called(handout, task, arguments, keywords), context)
+    with _heard(worker, handout) as capture:
+        if task.in_process:
+            entry = Isolated(handout, task, context).run()
+        elif task.is_async:
+            entry = asyncio.run(calling.awaited(handout, task, arguments, keywords))
+        else:
+            entry = calling.called(handout, task, arguments, keywords)
+    return _ended(entry, context, capture)
 
 
 async def await_task(
@@ -81,7 +100,9 @@ async def await_task(
         arguments, keywords = task.arguments(context, handout)
     except PayloadMisfit as misfit:
         return Ended(outcome="failed", error_type="PayloadMisfit", error_message=str(misfit))
-    return await _awaited(task, context, handout, arguments, keywords)
+    with _heard(worker, handout) as capture:
+        entry = await calling.awaited(handout, task, arguments, keywords)
+    return _ended(entry, context, capture)
 
 
 def _prepared(worker: Worker, name: str, payload: Mapping[str, Any], run: Run) -> tuple[Task, RunContext, HandOut]:
@@ -111,13 +132,31 @@ def _run(name: str, payload: Any, run: Run) -> Any:
     return given
 
 
-async def _awaited(
-    task: Task, context: RunContext, handout: HandOut, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
-) -> Ended:
-    return _ended(await calling.awaited(handout, task, arguments, keywords), context)
+@contextmanager
+def _heard(worker: Worker, handout: HandOut) -> Iterator[Capture]:
+    """What is logged and printed in this block is the attempt's."""
+    capture = Capture(handout, worker.redaction() or Redaction())
+    token = CURRENT.set(capture)
+    LISTENING.start()
+    LISTENING.begin(capture)
+    try:
+        with printing():
+            yield capture
+    finally:
+        LISTENING.end(capture)
+        LISTENING.stop()
+        CURRENT.reset(token)
+        capture.close()
 
 
-def _ended(entry: bytes | None, context: RunContext) -> Ended:
+def _lines(capture: Capture) -> Iterator[Line]:
+    while chunk := capture.chunk():
+        for each in map(jsontext.loads, chunk.lines):
+            yield Line(each["stream"], each.get("level", ""), each["text"])
+        capture.arrived(chunk)
+
+
+def _ended(entry: bytes | None, context: RunContext, capture: Capture) -> Ended:
     if entry is None and not context.cancelled:
         message = "the task raised RunCancelled without having been asked to stop"
         entry = wire.failed(context.lease, "RunCancelled", message)
@@ -129,4 +168,5 @@ def _ended(entry: bytes | None, context: RunContext) -> Ended:
         error_type=error.get("type"),
         error_message=error.get("message"),
         progress=context.progress,
+        log=tuple(_lines(capture)),
     )

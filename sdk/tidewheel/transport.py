@@ -6,10 +6,12 @@ reports that were not acknowledged are made again, and hand-outs that were not r
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tidewheel.holdings import Report
+from tidewheel.logs.capture import Chunk
 from tidewheel.wire import Answer
 
 
@@ -60,6 +62,12 @@ class Transport(Protocol):
         """Return once the other side has the report: it is acknowledged, and this came with it.
 
         `Unreachable` when it may have it or not, `TidewheelError` when it will never have it as it stands.
+        """
+
+    async def log(self, chunks: Sequence[Chunk]) -> Mapping[str, str]:
+        """Return once the other side has these lines; of which leases it does not take any, and why.
+
+        `Unreachable` when it may have them or not, `TidewheelError` when it will never have them as they stand.
         """
 
     async def close(self) -> None:

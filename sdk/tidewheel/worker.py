@@ -11,12 +11,15 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tidewheel import isolated, tasks
 from tidewheel.brokers import Kafka
 from tidewheel.errors import KafkaUnusable, WorkerReplaced, WorkerStuck
+from tidewheel.logs.redaction import Redaction
+from tidewheel.logs.settings import Logs
+from tidewheel.logs.sources import printing
 from tidewheel.session import Session
 from tidewheel.targets import commands
 from tidewheel.targets.http import Caller
@@ -50,6 +53,9 @@ class Worker:
     It speaks HTTP to the server at `url`, with `token` (TIDEWHEEL_URL, TIDEWHEEL_TOKEN), or directly to the brokers of
     `kafka`: a `Kafka`, or `host:port` by commas with what else the environment says of it. Where neither is given,
     TIDEWHEEL_BOOTSTRAP chooses Kafka.
+
+    What its runs log and print is sent to the server, without its secrets: `logs` says what those are, or the
+    environment does. Prints are heard where the worker is a process (`run`), log records everywhere.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class Worker:
         name: str | None = None,
         token: str | None = None,
         grace_seconds: float = 30.0,
+        logs: Logs | None = None,
     ) -> None:
         if url is not None and kafka is not None:
             raise ValueError("a worker speaks HTTP to `url` or directly to `kafka`, not both")
@@ -71,7 +78,10 @@ class Worker:
         self.slots = _checked_slots(slots)
         self.name = _default_name() if name is None else _checked("worker", name)
         self.grace_seconds = grace_seconds
+        self.logs = logs
         self._token = token
+        self._secrets: list[str] = []  # of what it serves,
+        self._environments: list[Mapping[str, str]] = []  # and what else may be called like one
         self._tasks: dict[str, tasks.Task | Target] = {}
         self._caller: Caller | None = None
         self._session: Session | None = None
@@ -95,6 +105,8 @@ class Worker:
 
     def serve(self, settings: Settings) -> None:
         """Run the commands and call the endpoints that the settings allow, beside the registered tasks."""
+        self._secrets += settings.secrets()
+        self._environments += [command.env for command in settings.commands.values()]
         if settings.http is not None:
             self._caller = Caller(settings.http)
             self._add(self._caller.target)
@@ -149,7 +161,8 @@ class Worker:
         """
         isolated.refuse_inside()
         try:
-            asyncio.run(self._run())
+            with printing():
+                asyncio.run(self._run())
         except (KafkaUnusable, WorkerReplaced, WorkerStuck) as error:
             raise SystemExit(str(error)) from error
 
@@ -186,12 +199,27 @@ class Worker:
         transport = self._transport()
         if self._caller is not None:
             self._caller.open(self.slots)
-        self._session = Session(transport, self._tasks, name=self.name, slots=self.slots, on_stuck=self._drain_as_stuck)
+        self._session = Session(
+            transport, self._tasks, name=self.name, slots=self.slots, on_stuck=self._drain_as_stuck,
+            redaction=self.redaction(),
+        )  # fmt: skip
         self._session.start()
         _LOG.info(
             "worker %s serves queue %s of %s with %d slots: %s",
             self.name, self.queue, transport.place, self.slots, ", ".join(self.task_names),
         )  # fmt: skip
+
+    def redaction(self) -> Redaction | None:
+        """What hides secrets in what runs write; None where nothing of that is sent."""
+        logs = self.logs or Logs.of_environment(os.environ)
+        if not logs.enabled:
+            return None
+        secrets = [*self._secrets, *([self._token] if self._token else [])]
+        for environment in (os.environ, *self._environments):
+            secrets += logs.secrets_in(environment)
+        if isinstance(self.kafka, Kafka):
+            secrets += self.kafka.secrets()
+        return Redaction(secrets, logs.patterns)
 
     @property
     def running(self) -> bool:

@@ -196,7 +196,7 @@ async def test_a_question_that_cannot_be_is_refused(house, query, status):
 
 async def test_who_follows_hears_each_line_while_the_run_runs_and_then_that_it_is_over(house):
     house.happened(RUN, begun())
-    cursor, heard = None, []
+    cursor, heard = None, list[str]()
     for text in ("one", "two"):
         waiting = asyncio.create_task(
             house.http.get(READ, params={"wait": 20} | ({"cursor": cursor} if cursor else {}))

@@ -22,7 +22,18 @@ def anyio_backend():
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch):
     """What the person who runs the tests has set for their own server means nothing here."""
-    for name in ("URL", "TENANT", "TOKEN", "BOOTSTRAP", "NAMESPACE", "KAFKA", "PLAINTEXT"):
+    for name in (
+        "URL",
+        "TENANT",
+        "TOKEN",
+        "BOOTSTRAP",
+        "NAMESPACE",
+        "KAFKA",
+        "PLAINTEXT",
+        "LOGS",
+        "LOG_SECRETS",
+        "LOG_PATTERNS",
+    ):
         monkeypatch.delenv(f"TIDEWHEEL_{name}", raising=False)
 
 

@@ -21,11 +21,11 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from dispatcher import inputs
 from runtime.record import Record
-from schemas import topics
+from schemas import codec, identity, topics
 from schemas.faults import Refused
-from schemas.internal import HandOut, LeaseNotice
+from schemas.internal import HandOut, LeaseNotice, RunLogged
 from schemas.topics import Layout
-from tests.sdk.fake_server import Queue
+from tests.sdk.fake_server import Queue, leases
 from tidewheel import Kafka
 
 SHARDS = 4
@@ -45,6 +45,7 @@ class KafkaQueue(Queue):
         self.refused: list[Refused] = []
         self.options = {"kafka": kafka, "queue": name}
         self.environment = {"TIDEWHEEL_BOOTSTRAP": kafka.bootstrap, "TIDEWHEEL_NAMESPACE": kafka.namespace}
+        self._leases: dict[str, str] = {}  # by the proof that their lines carry
         self._stopping = False
 
     async def __aenter__(self) -> Self:
@@ -65,7 +66,12 @@ class KafkaQueue(Queue):
         place = TopicPartition(self.kafka.namespace + topics.ATTEMPTS, SHARD_OF[self.name])
         found = self._consumer.get_watermark_offsets(place, timeout=SECONDS)
         assert found is not None
-        self._consumer.assign([TopicPartition(place.topic, place.partition, found[1])])
+        logs = [TopicPartition(self.kafka.namespace + topics.LOGS, number) for number in range(SHARDS)]
+        for each in logs:
+            ends = self._consumer.get_watermark_offsets(each, timeout=SECONDS)
+            assert ends is not None
+            each.offset = ends[1]
+        self._consumer.assign([TopicPartition(place.topic, place.partition, found[1]), *logs])
         self._producer = Producer(config | {"transactional.id": f"{self.kafka.namespace}{self.name}", "linger.ms": 0})
         self._producer.init_transactions(SECONDS)
 
@@ -75,9 +81,11 @@ class KafkaQueue(Queue):
         while not self._stopping:
             message = self._consumer.poll(0.1)
             if message is not None and message.error() is None:
-                place = (topics.ATTEMPTS, message.partition() or 0, message.offset() or 0)
+                topic = (message.topic() or "").removeprefix(self.kafka.namespace)
+                place = (topic, message.partition() or 0, message.offset() or 0)
                 record = Record(*place, message.key(), message.value(), (), datetime.now(UTC))
-                asyncio.run_coroutine_threadsafe(self._hear(record), self._loop)
+                hear = self._hear if topic == topics.ATTEMPTS else self._hear_lines
+                asyncio.run_coroutine_threadsafe(hear(record), self._loop)
         self._consumer.close()
 
     async def _hear(self, record: Record) -> None:
@@ -88,6 +96,21 @@ class KafkaQueue(Queue):
         async with self._changed:
             self.records.append(record)
             self.reports.append(orjson.loads(record.value or b"")["data"])
+            self.told += [("finished", lease) for lease in leases(self.reports[-1], "finished")]
+            self._changed.notify_all()
+
+    async def _hear_lines(self, record: Record) -> None:
+        """Lines of an attempt, where whoever shows them looks for them."""
+        fact = codec.read_fact(record.value or b"")
+        assert isinstance(fact, RunLogged)
+        assert (record.key, record.partition) == (
+            fact.run_id.encode(), identity.partition_of(fact.run_id, SHARDS)
+        )  # fmt: skip
+        data = orjson.loads(record.value or b"")["data"]
+        lease = self._leases.get(fact.proof, "")
+        async with self._changed:
+            self.told.append(("log", lease))
+            self.logs.append({**data, "lease": lease})
             self._changed.notify_all()
 
     # --- post ---
@@ -96,6 +119,7 @@ class KafkaQueue(Queue):
         """As `Queue.give`, to the incarnation that reported last. An inbox knows no other way than one."""
         about = await self._newest()
         given = [{**each, **about, "lease_key": "k", "handed_out_at": "2026-03-08T02:00:00Z"} for each in handouts]
+        self._leases |= {identity.log_proof(each["lease"]): each["lease"] for each in handouts}
         await self.write(*((HandOut.TYPE, each) for each in given))
         return [handout["lease"] for handout in handouts]
 
@@ -127,13 +151,20 @@ def workers_topics(bootstrap: str, *queues: str) -> Iterator[Kafka]:
     """What workers of these queues need, in a namespace of its own; gone afterwards."""
     kafka = made(bootstrap, *queues)
     yield kafka
-    delete(kafka, topics.ATTEMPTS, *map(topics.dispatch_topic, queues))
+    delete(kafka, topics.ATTEMPTS, topics.LOGS, *map(topics.dispatch_topic, queues))
 
 
 def made(bootstrap: str, *queues: str) -> Kafka:
     """What workers of these queues need, in a namespace of its own, on brokers that are thrown away themselves."""
     kafka = Kafka(bootstrap=bootstrap, namespace=f"workers-{uuid4().hex[:12]}.")
-    create(kafka, {topics.ATTEMPTS: SHARDS, **{topics.dispatch_topic(queue): topics.INBOXES for queue in queues}})
+    create(
+        kafka,
+        {
+            topics.ATTEMPTS: SHARDS,
+            topics.LOGS: SHARDS,
+            **{topics.dispatch_topic(queue): topics.INBOXES for queue in queues},
+        },
+    )
     return kafka
 
 

@@ -135,18 +135,24 @@ class Queue:
         self.deaf: Callable[[dict[str, Any]], bool] = lambda report: False  # whose reports are not even read
         self.refuse: Callable[[dict[str, Any]], Response | None] = lambda report: None
         self.before_answer: Callable[[dict[str, Any]], Awaitable[Any] | None] = lambda report: None
+        self.logs: list[dict[str, Any]] = []  # what attempts wrote
+        self.refuse_log: Callable[[dict[str, Any]], Response | None] = lambda written: None
+        self.told: list[tuple[str, str]] = []  # (log or finished, lease) as it came
         self.offset = 0
         self.options: dict[str, Any] = {}  # with which a worker finds it,
         self.environment: dict[str, str] = {}  # or by its environment
         self._changed = asyncio.Condition()
 
     async def handle(self, request: Request) -> Response:
+        if (request.method, request.path) == ("POST", "/v1/leases:log"):
+            return await self.hear_log(request)
         assert (request.method, request.path) == ("POST", "/v1/queues/default/workers:report")
         report = request.json
         if self.deaf(report):
             raise Hangup
         async with self._changed:
             self.reports.append(report)
+            self.told += [("finished", lease) for lease in leases(report, "finished")]
             self._changed.notify_all()
         if self.silence(report):
             raise Hangup
@@ -154,6 +160,25 @@ class Queue:
             await wait
         refused = self.refuse(report)
         return refused or Response(await self._answer(report))
+
+    async def hear_log(self, request: Request) -> Response:
+        """Lines of attempts: kept in the order in which they came, repeats too."""
+        if (refused := self.refuse_log(request.json)) is not None:
+            return refused
+        async with self._changed:
+            self.told += [("log", each["lease"]) for each in request.json["attempts"]]
+            self.logs += request.json["attempts"]
+            self._changed.notify_all()
+        return Response({"refused": []})
+
+    def lines(self, lease: str) -> list[dict[str, Any]]:
+        """What an attempt wrote, by its lines' numbers."""
+        found = {line["line"]: line for each in self.logs if each["lease"] == lease for line in each["lines"]}
+        return [found[number] for number in sorted(found)]
+
+    def texts(self, lease: str, *streams: str) -> list[str]:
+        """The same, as text alone, of some streams."""
+        return [line["text"] for line in self.lines(lease) if not streams or line["stream"] in streams]
 
     async def _answer(self, report: dict[str, Any]) -> dict[str, Any]:
         waiting = self.waiting if report.get("wait") else self.waiting_prompt

@@ -58,3 +58,21 @@ def note(file: str) -> None:
 async def for_ever(file: str) -> None:
     note(file)
     await asyncio.Event().wait()
+
+
+def talk(ctx: RunContext, secret: str) -> None:
+    """In every way in which a process can say something."""
+    ctx.log.warning("logged %s", secret)
+    print("printed", secret)  # noqa: T201 -- heard by its worker
+    os.write(2, b"written below Python\n")
+    subprocess.run(["/bin/echo", "said by a child"], check=True)
+
+
+def print_and_wait() -> None:
+    print("early")  # noqa: T201 -- heard by its worker
+    threading.Event().wait()
+
+
+def print_and_die() -> None:
+    print("last words", flush=True)  # noqa: T201 -- heard by its worker
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -39,6 +39,9 @@ class Line:
         await self._note("report", json.loads(report.body))
         return Answer()
 
+    async def log(self, chunks):
+        return {}
+
     async def receive(self):
         found = await self.post.get()
         if isinstance(found, InboxLost):

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from tidewheel import jsontext
 from tidewheel.context import RunContext
+from tidewheel.logs.sources import CURRENT
 from tidewheel.targets import facts
 from tidewheel.targets.offers import COMMAND, Target, TargetFailed
 from tidewheel.targets.settings import Command
@@ -112,7 +113,7 @@ class _Process:
         return self
 
     def _begin(self) -> None:
-        guardian, self.out, self.err = self._guardian, _Tail(), _Tail()
+        guardian, self.out, self.err = self._guardian, _Tail("stdout"), _Tail("stderr")
         assert guardian.stdin is not None
         assert guardian.stdout is not None
         assert guardian.stderr is not None
@@ -151,9 +152,10 @@ class _Process:
 
 
 class _Tail:
-    """The end of a stream, whose length alone is counted beyond that."""
+    """The end of a stream, whose length alone is counted beyond that. The run's log hears all of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: str) -> None:
+        self._stream, self._capture = stream, CURRENT.get()
         self._kept = b""
         self.size = 0
 
@@ -161,6 +163,8 @@ class _Tail:
         """Read to the end, whatever comes: a command that nobody reads would stand still."""
         while more := await stream.read(READ_BYTES):
             self.size += len(more)
+            if self._capture is not None:
+                self._capture.output(self._stream, more)
             self._kept = (self._kept + more)[-OUTPUT_BYTES_MAX:]
 
     @property

@@ -25,6 +25,7 @@ import httpx
 
 from tidewheel import jsontext, wire
 from tidewheel.context import RunContext
+from tidewheel.logs.sources import CURRENT
 from tidewheel.targets import facts, signing
 from tidewheel.targets.network import AddressRefused, Guarded, Resolve, resolve
 from tidewheel.targets.offers import HTTP, Target, TargetFailed
@@ -100,6 +101,7 @@ class Caller:
         seconds = min(self._settings.answer_within_seconds, handout.timeout_seconds)
         async with self._place_at(request.host, seconds):
             answer = await self._send(request, seconds)
+        _note(request, answer)
         if answer.status == 202 and self._settings.completion_url is not None:  # noqa: PLR2004 -- as the page says
             context.log.info("%s will complete the run later", request.shown)
             await asyncio.Event().wait()  # until the owner says that the lease has ended, or the run is to stop
@@ -227,6 +229,17 @@ async def _exchange(pool: httpcore.AsyncConnectionPool, request: _Request) -> An
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------
+
+
+def _note(request: _Request, answer: Answer) -> None:
+    """The answer in the run's log: its status, and the head of its body."""
+    capture = CURRENT.get()
+    if capture is None:
+        return
+    whole = "" if answer.is_whole else ", cut off"
+    said = f"{request.method} {request.shown} answered {answer.status}, {len(answer.body)} bytes{whole}"
+    text = _text(answer)
+    capture.write("http", f"{said}\n{text}" if text else said)
 
 
 def _judged(shown: str, answer: Answer) -> dict[str, Any]:

@@ -16,6 +16,7 @@ A fault names the field and what to write instead; a file with faults serves not
 
 from __future__ import annotations
 
+import base64
 import grp
 import os
 import pwd
@@ -102,6 +103,11 @@ class Settings:
 
     commands: Mapping[str, Command] = field(default_factory=dict)
     http: Http | None = None
+
+    def secrets(self) -> list[str]:
+        """What endpoints are signed with, as it may come to stand in a text."""
+        keys = [key for keys in (self.http.secrets if self.http else {}).values() for key in keys]
+        return [form for key in keys for form in (key.decode("latin-1"), base64.b64encode(key).decode())]
 
 
 def load(path: Path, environment: Mapping[str, str] | None = None) -> Settings:

@@ -1,6 +1,7 @@
 """A worker's way through the log itself, and the only place of the SDK that knows Kafka's client.
 
     report ──▶ `attempts`, at the queue's shard ──▶ owner
+    lines  ──▶ `logs`, by the run ──▶ who shows them
     post   ◀── `dispatch.<queue>`, at the incarnation's inbox ◀── owner
 
 Reports are plain idempotent records. The inbox is read by assignment, from where it ended before the first report; no
@@ -16,7 +17,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ from tidewheel.brokers import Kafka, consumer_config, producer_config
 from tidewheel.clock import boottime
 from tidewheel.errors import KafkaUnusable, TidewheelError, Unreachable
 from tidewheel.holdings import Report
+from tidewheel.logs.capture import Chunk
 from tidewheel.transport import InboxLost, Post
 from tidewheel.transports import records
 from tidewheel.transports.reading import Reading
@@ -72,7 +74,10 @@ class KafkaTransport:
         self._queue = queue
         self._topic = kafka.namespace + records.ATTEMPTS
         self._inbox = KafkaInbox(kafka, queue)
+        self._kafka = kafka
         self._sender = Sender(kafka)
+        self._log_sender: Sender | None = None  # made when a run first writes: reports wait behind no lines
+        self._log_partitions = 0
 
     @property
     def inbox(self) -> KafkaInbox:
@@ -86,9 +91,22 @@ class KafkaTransport:
         await self._sender.send(self._topic, partition, report.incarnation.encode(), value)
         return Answer()
 
+    async def log(self, chunks: Sequence[Chunk]) -> Mapping[str, str]:
+        """See `Transport.log`. Nobody is asked whose lease it is: who reads the log judges by the proof."""
+        topic = self._kafka.namespace + records.LOGS
+        sender = self._log_sender = self._log_sender or Sender(self._kafka)
+        self._log_partitions = self._log_partitions or await sender.partitions(topic)
+        await asyncio.gather(*(self._log(sender, topic, chunk) for chunk in chunks))
+        return {}
+
+    async def _log(self, sender: Sender, topic: str, chunk: Chunk) -> None:
+        partition = records.partition_of(chunk.run_id, self._log_partitions)
+        await sender.send(topic, partition, chunk.run_id.encode(), records.logged(chunk, datetime.now(UTC)))
+
     async def close(self) -> None:
         """See `Transport.close`."""
-        await asyncio.gather(self._sender.close(), self._inbox.close())
+        senders = [self._sender.close()] + ([] if self._log_sender is None else [self._log_sender.close()])
+        await asyncio.gather(*senders, self._inbox.close())
 
 
 def check_version(text: str, version: int) -> None:
@@ -361,6 +379,16 @@ class Sender:
         except KafkaException as exception:
             raise self._translated(exception.args[0]) from exception
         await sent
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; Unreachable when that cannot be known now."""
+        try:
+            found = (await asyncio.to_thread(self._client.list_topics, topic, ANSWER_SECONDS)).topics[topic]
+        except KafkaException as exception:
+            raise Unreachable(f"the brokers cannot be asked: {_text(exception.args[0])}") from exception
+        if found.error is not None:
+            raise Unreachable(f"topic {topic}: {_text(found.error)}")
+        return len(found.partitions)
 
     async def close(self) -> None:
         """Stop; what is on its way may arrive or not."""

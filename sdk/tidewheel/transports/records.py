@@ -1,6 +1,7 @@
 """The records between workers and the owner of a queue, and where they stand. Pure.
 
-`attempts` takes a worker's reports, `dispatch.<queue>` brings its post. Which partition follows from names.
+`attempts` takes a worker's reports, `logs` what its runs write, `dispatch.<queue>` brings its post. Which partition
+follows from names.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ from typing import TYPE_CHECKING
 
 from tidewheel import jsontext
 from tidewheel.holdings import Report
+from tidewheel.logs.capture import Chunk
 from tidewheel.wire import Answer, HandOut
 
 if TYPE_CHECKING:
     from tidewheel import _wire
 
 ATTEMPTS = "tidewheel.attempts"
+LOGS = "tidewheel.logs"
 INBOXES = 8  # partitions of each dispatch topic: several workers share one
 SHARD = 0  # This version's queues have one.
 
 _REPORT = "tidewheel.worker.report.v1"
 _HAND_OUT = "tidewheel.run.handed_out.v1"
+_LOGGED = "tidewheel.run.logged.v1"
 _NOTICE = "tidewheel.lease.notice.v1"
 _WORD = Struct("<I")
 
@@ -43,17 +47,17 @@ def shard_of(queue: str, shards: int) -> int:
 
 def report(report: Report, queue: str, now: datetime) -> bytes:
     """A report as the owner reads it: a CloudEvent. Its body is put in as it is."""
-    opening = {
-        "specversion": "1.0",
-        "type": _REPORT,
-        "source": "tidewheel/worker",
-        "time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "datacontenttype": "application/json",
-        "subject": report.incarnation,
-        "id": f"{report.incarnation}.{report.number}",
-    }
+    opening = _opening(_REPORT, report.incarnation, f"{report.incarnation}.{report.number}", now)
     address = {"queue": queue, "shard": SHARD, "inbox": inbox_of(report.incarnation), "transport": "kafka"}
-    return b'%b,"data":%b,%b}' % (jsontext.dumps(opening)[:-1], jsontext.dumps(address)[:-1], report.body[1:])
+    return b'%b,"data":%b,%b}' % (opening[:-1], jsontext.dumps(address)[:-1], report.body[1:])
+
+
+def logged(chunk: Chunk, now: datetime) -> bytes:
+    """Lines of an attempt as they stand in the log: with a proof of its lease, and without the lease."""
+    kept = {} if chunk.retention is None else {"retention": chunk.retention}
+    event = _opening(_LOGGED, chunk.run_id, f"{chunk.proof}.{chunk.first}", now)
+    data = jsontext.dumps({"run_id": chunk.run_id, "proof": chunk.proof, **kept})
+    return b'%b,"data":%b,"lines":[%b]}}' % (event[:-1], data[:-1], b",".join(chunk.lines))
 
 
 def post(value: bytes) -> Answer | None:
@@ -74,6 +78,19 @@ def _notice(data: _wire.LeaseNotice) -> Answer:
         incarnation_ended=bool(data.get("incarnation_ended")),
         ended_by=data.get("ended_by") or "",
     )
+
+
+def _opening(type_: str, subject: str, id_: str, now: datetime) -> bytes:
+    opening = {
+        "specversion": "1.0",
+        "type": type_,
+        "source": "tidewheel/worker",
+        "time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "datacontenttype": "application/json",
+        "subject": subject,
+        "id": id_,
+    }
+    return jsontext.dumps(opening)
 
 
 def partition_of(key: str, partitions: int) -> int:
