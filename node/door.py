@@ -59,8 +59,9 @@ def open_door(
     relay = WorkerRelay(log=log, appender=appender, feed=feed, now=clock.now)
     services = ApiServices(
         log=log, now=clock.now, reader=rows.reader, progress=rows.progress, log_progress=rows.log_progress,
-        commander=commander, appender=appender, relay=relay, leases=SimpleLeases(relay), arithmetic=Arithmetic(rows.reader.entry),
-        forecast=forecast(clock.now, rows.reader.entry), registry=telemetry.registry, unready=unready,
+        commander=commander, appender=appender, relay=relay, leases=SimpleLeases(relay),
+        arithmetic=Arithmetic(rows.reader.entry), forecast=forecast(clock.now, rows.reader.entry),
+        registry=telemetry.registry, unready=unready,
         settings=ApiSettings(
             version=importlib.metadata.version("tidewheel-server"),
             history=settings.retention.history,
