@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from api import document, later, problems
+from api import document, problems
 from api.backfills import BackfillRoutes
 from api.cancels import CancelRoutes
 from api.commands import CommandRoutes
@@ -70,7 +70,6 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
         PreviewRoutes, LoadRoutes, CommandRoutes, LogRoutes, EventRoutes, HealthRoutes,
     ):  # fmt: skip
         app.include_router(routes(services, reads).router())
-    app.include_router(later.router())
     PageRoutes(services, reads).mount(app)
     app.openapi = lambda: document.of(app)  # type: ignore[method-assign]  # FastAPI's own way
     return app

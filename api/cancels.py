@@ -69,7 +69,7 @@ class CancelRoutes:
         requests.only(document, _WHY)
         schedule = identity.schedule_of(run_id)
         scope = Scope(tenant=requests.name(tenant, "tenant"))
-        if len(run_id) > RUN_ID_MAX or not identity.is_name(schedule):
+        if len(run_id) > RUN_ID_MAX or not identity.is_owner(schedule):
             raise not_found(f"run {run_id[:RUN_ID_MAX]} of {tenant}")
         data: dict[str, Any] = {"tenant": tenant, "name": schedule, "run_id": run_id, **document}
         try:

@@ -103,10 +103,9 @@ class Commander(Threaded):
             self._forget(command_id, asking)
 
     def _record(self, type_: str, data: Mapping[str, Any], command_id: str) -> Outgoing:
-        subject = f"{data['tenant']}/{data['name']}"
-        commands.read_request(
-            codec.Envelope(id=command_id, source=SOURCE, type=type_, subject=subject, data=data)
-        )  # fmt: skip
+        envelope = codec.Envelope(id=command_id, source=SOURCE, type=type_, subject="", data=data)
+        request = commands.read_request(envelope)
+        subject = f"{request.tenant}/{request.owner}"
         document = {
             "specversion": "1.0",
             "id": command_id,

@@ -38,6 +38,9 @@ _PROBLEM = {
 }
 NOTE_CHARACTERS_MAX = 4096  # of a command
 NOTE = {"type": "string", "maxLength": NOTE_CHARACTERS_MAX, "description": "why, for those who read its story"}
+PAYLOAD = {"type": "object", "description": "instead of the definition's"}
+OVERLAP = {"enum": ["allow_all", "skip"], "description": "skip: none while another one is open"}
+AFTER_CATALOG = {"type": "string", "description": "the Tidewheel-Position of a put: decided once that is known"}
 BY = {"type": "string", "maxLength": 256, "description": "who, for those who read its story"}
 INSTANT = {"type": "string", "format": "date-time"}
 PROBLEM: dict[int | str, dict[str, Any]] = {

@@ -62,12 +62,6 @@ def not_found(what: str) -> Problem:
     return Problem(404, "not_found", f"There is no {what}.")
 
 
-def not_supported(what: str) -> Problem:
-    """The contract names it, and this version cannot do it."""
-    fault = Fault(pointer="", code="not_supported", message=f"{what} is not supported by this version yet")
-    return Problem(501, "not_supported", f"This version cannot do that yet: {what}.", faults=[fault])
-
-
 def overloaded(what: str) -> Problem:
     """A bound was reached; later there is room again."""
     return Problem(503, "overloaded", what, headers={"Retry-After": "1"})

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from api import requests, views, writes
 from api.declared import Declared
-from api.document import takes
+from api.document import AFTER_CATALOG, BY, NOTE, OVERLAP, PAYLOAD, accepts, takes
 from api.problems import not_found
 from api.schedules import definition_of
 from projections.store.reader import ALL, Scope
@@ -138,6 +138,26 @@ class JobRoutes(OwnedRoutes):
 
     KIND, PLURAL = JOB, "jobs"
     GONE = "Remove; schedules that name it skip their occurrences"
+
+    def __init__(self, services: ApiServices, reads: Reads) -> None:
+        super().__init__(services, reads)
+        self._services = services
+
+    def router(self) -> APIRouter:
+        router = super().router()
+        once = accepts(payload=PAYLOAD, overlap=OVERLAP, after_catalog=AFTER_CATALOG, note=NOTE, by=BY)
+        router.add_api_route(
+            "/v1/tenants/{tenant}/jobs/{name}:run", self.run, methods=["POST"], summary="One run, of no schedule",
+            openapi_extra=once,
+        )  # fmt: skip
+        return router
+
+    async def run(self, request: Request, tenant: str, name: str) -> Response:
+        document = await requests.json_object(request)
+        requests.only(document, ("payload", "overlap", "after_catalog", "note", "by"))
+        meant = self._meant(tenant, name)
+        data = {"tenant": meant.tenant, "name": meant.name, **document}
+        return await writes.send(self._services.commander, request, "tidewheel.job.run.v1", data)
 
 
 class CalendarRoutes(OwnedRoutes):

@@ -125,7 +125,7 @@ class RerunRoutes:
 
     async def _old(self, request: Request, scope: Scope, run_id: str) -> _Old:
         """The run; one that has no outcome in the rows may have one in the log."""
-        if len(run_id) <= RUN_ID_MAX and identity.is_name(identity.schedule_of(run_id)):
+        if len(run_id) <= RUN_ID_MAX and identity.is_owner(identity.schedule_of(run_id)):
             old = (await self._reads.ask(request, _old, self._services.reader, scope, run_id)).value
             if old is None or old.row["outcome"] is None:
                 await self._reads.catch_up()

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from api import requests, views, writes
 from api.backlog import backlog, held
 from api.declared import Declared
-from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, accepts, takes
+from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, OVERLAP, PAYLOAD, accepts, takes
 from api.explain import forecast_of
 from api.problems import Problem, not_found
 from api.reading import json_response, read_labels
@@ -54,7 +54,7 @@ class ScheduleRoutes:
         noted = accepts(note=NOTE, by=BY)
         chosen = accepts("selector", selector=_SELECTOR, note=NOTE)
         with_backfill = accepts(note=NOTE, by=BY, backfill={"type": "boolean", "description": "of what it skipped"})
-        for_one_run = accepts(payload={"type": "object"}, overlap={"enum": ["allow_all", "skip"]}, note=NOTE, by=BY)
+        for_one_run = accepts(payload=PAYLOAD, overlap=OVERLAP, note=NOTE, by=BY)
         what = "Pause all that a selector names"
         add(f"{many}:pause", self.pause_many, methods=["POST"], summary=what, openapi_extra=chosen)
         what = "Resume all that a selector names"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from schemas import identity
 from schemas.commands import EVERYONE
 from schemas.facts import Outcome
 
@@ -82,6 +83,8 @@ def run(row: Row) -> Json:
     view = _known(**{name: row[name] for name in _RUN}, reason=row["reason"] or None)
     if row["outcome"] == Outcome.SUCCEEDED:
         view.pop("error", None)  # that of an earlier attempt, which tells of it itself
+    if (job := identity.job_of(row["schedule"])) is not None:
+        view["of_job"] = job
     view["labels"] = row["labels"] or {}
     view["attempt_count"] = row["attempts"]
     if is_open and row["state"] == "retry_wait":

@@ -17,7 +17,7 @@ from scheduler.memory import Remembered
 from scheduler.plan import JobRecipe
 from scheduler.state import ScheduleState
 from schemas import identity
-from schemas.facts import Cause, RunCreated, RunFinished
+from schemas.facts import Cause, JobSnapshot, RunCreated, RunFinished
 from schemas.scheduling import CommandRemembered, RunSettled
 
 RERUN, REDRIVE = "rerun", "redrive"
@@ -32,23 +32,31 @@ def of_run(
     job = old.job if recipe is None else plan.with_payload(recipe.snapshot, old.job.payload)
     if payload is not None:
         job = plan.with_payload(job, payload)
-    current = state.phases[-1].version
+    version, labels = (old.version, old.labels) if recipe is None else _current(state, job)
     return runs.at_once(
         state,
         context,
         identity.rerun_run_id(state.tenant, state.name, source, command_id),
         job,
-        version=old.version if recipe is None else current,
+        version=version,
         cause=Cause.RERUN,
         rule=rule,
         nominal_time=old.nominal_time,
         interval_from=old.interval_from,
-        labels=old.labels if recipe is None else state.plans[current].labels,
+        labels=labels,
         of=old.run_id,
         command_id=command_id,
         upstream=old.upstream,
         chain=old.chain,  # whoever follows this schedule is told of the new run too, and must not go in circles
     )
+
+
+def _current(state: ScheduleState, job: JobSnapshot) -> tuple[int, Mapping[str, str]]:
+    """The version in force and its labels; where runs have no schedule, the job's version, which has none."""
+    if not state.phases:
+        return job.version or 0, {}
+    version = state.phases[-1].version
+    return version, state.plans[version].labels
 
 
 def redriven(state: ScheduleState, run_id: str, context: Context) -> str | None:

@@ -23,10 +23,13 @@ LOOK_BACK_SECONDS = 366 * DAY_SECONDS  # for the occurrence before the first one
 
 def recipe_of(plan_: Plan, tenant: str, shared: PartitionState) -> JobRecipe | None:
     """The job of a schedule as the partition knows it now; None for one that nobody has registered."""
-    if plan_.job_name is None:
-        return plan_.recipe
-    row = shared.rows.get(keys.adopted("job", tenant, plan_.job_name))
-    return None if row is None else plan.adopted_recipe(row, plan_.job_name)
+    return plan_.recipe if plan_.job_name is None else recipe_of_job(tenant, plan_.job_name, shared)
+
+
+def recipe_of_job(tenant: str, name: str, shared: PartitionState) -> JobRecipe | None:
+    """A registered job as the partition knows it now; None for one that it does not know."""
+    row = shared.rows.get(keys.adopted("job", tenant, name))
+    return None if row is None else plan.adopted_recipe(row, name)
 
 
 def of_occurrence(
@@ -108,6 +111,34 @@ def of_command(
         state, context, run_id, job, version=version, cause=Cause.MANUAL, rule="manual", labels=plan_.labels,
         command_id=command_id,
     )  # fmt: skip
+
+
+def of_job(
+    state: ScheduleState, context: Context, recipe: JobRecipe, *, source: str, command_id: str,
+    payload: Mapping[str, Any] | None,
+) -> RunCreated:  # fmt: skip
+    """The one run of a `job.run`. Its version is the job's; for a payload its schedule has the job's name."""
+    run_id = identity.manual_run_id(state.tenant, state.name, source, command_id)
+    job = recipe.snapshot
+    if payload is not None:
+        job = plan.with_payload(job, payload)
+    elif recipe.render is not None:
+        job = plan.with_payload(job, recipe.render(_values_of_job(state, run_id, context.now)))
+    return at_once(
+        state, context, run_id, job, version=job.version or 0, cause=Cause.MANUAL, rule="job", command_id=command_id
+    )  # fmt: skip
+
+
+def _values_of_job(state: ScheduleState, run_id: str, now: datetime) -> Mapping[str, str]:
+    """As of a schedule in UTC that is due now, and never was before."""
+    return {
+        "tenant": state.tenant,
+        "schedule": identity.job_of(state.name) or state.name,
+        "run_id": run_id,
+        "nominal_time": text(from_seconds(seconds(now))),
+        "nominal_date": now.date().isoformat(),
+        "interval_from": "",
+    }
 
 
 def of_upstream(

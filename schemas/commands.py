@@ -18,7 +18,7 @@ from schemas.codec import Envelope
 from schemas.facts import Outcome, Position, RunCreated
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
-from schemas.models import Instant, Model, Name, Text, Whole
+from schemas.models import Instant, Model, Name, Owner, Text, Whole
 from schemas.refusals import Misfit
 
 PREFIX = "tidewheel."
@@ -41,6 +41,11 @@ class Request(Model):
     after_catalog: Text | None = None
     by: Text = ""
     note: Annotated[str, Field(max_length=4096)] = ""
+
+    @property
+    def owner(self) -> str:
+        """The name of what decides about it: the key, with its tenant, and what the partition follows from."""
+        return self.name
 
 
 class SchedulePut(Request):
@@ -88,6 +93,20 @@ class JobDelete(Request):
     """Remove a registered job; schedules that name it skip their occurrences with `no_job`."""
 
 
+class JobRun(Request):
+    """One run of a registered job, of no schedule. `overlap` skip: none while another such run of the job is open.
+
+    Such runs go under `_` and the job's name; key and partition of the command follow from that.
+    """
+
+    payload: dict[str, Any] | None = None
+    overlap: Literal["allow_all", "skip"] = "allow_all"
+
+    @property
+    def owner(self) -> str:
+        return identity.job_owner(self.name)
+
+
 class CalendarPut(Request):
     """Create or replace a calendar: the days that schedules exclude by its name."""
 
@@ -127,13 +146,14 @@ class TenantDelete(_OfTenant):
 
 
 class RunCancel(Request):
-    """Ask a run to end. `name` is its schedule."""
+    """Ask a run to end. `name` is its schedule, or `_` and the job of a run that has none."""
 
+    name: Owner
     run_id: Text
 
 
 class RunRerun(Request):
-    """Another run of what a run did that is over. `name` is its schedule, `run` the run as it was created, whole.
+    """Another run of what a run did that is over. `name` is as of `run.cancel`, `run` the run as it was created, whole.
 
     The owner forgets a run when it is over, so the command brings it: data of `run.created`. `definition` says by which
     job the new run goes: the old run's (same), or the schedule's as it stands (current). Its payload is the old run's,
@@ -141,6 +161,7 @@ class RunRerun(Request):
     counts, who may not have read it yet.
     """
 
+    name: Owner
     run_id: Text
     run: dict[str, Any]
     definition: Literal["same", "current"] = "same"
@@ -236,6 +257,7 @@ COMMANDS: Mapping[str, type[Request]] = {
     "tidewheel.backfill.cancel.v1": BackfillCancel,
     "tidewheel.job.put.v1": JobPut,
     "tidewheel.job.delete.v1": JobDelete,
+    "tidewheel.job.run.v1": JobRun,
     "tidewheel.calendar.put.v1": CalendarPut,
     "tidewheel.calendar.delete.v1": CalendarDelete,
     "tidewheel.queue.put.v1": QueuePut,
@@ -267,8 +289,8 @@ class Command:
 
     @property
     def name(self) -> str:
-        """Name of the thing the command is about."""
-        return self.request.name
+        """Name of the thing that decides about the command."""
+        return self.request.owner
 
 
 def read_request(envelope: Envelope) -> Request:
@@ -289,7 +311,8 @@ def read_request(envelope: Envelope) -> Request:
 
 def _further_faults(request: Request, envelope: Envelope) -> Iterator[Fault]:
     subject = f"{request.tenant}/{request.name}"
-    if envelope.subject.count("/") == 1 and envelope.subject != subject:
+    known = (subject, f"{request.tenant}/{request.owner}")
+    if envelope.subject.count("/") == 1 and envelope.subject not in known:
         # A record that a client put on the wrong topic or partition is recognised by what it says of itself.
         message = f"the data is about {subject}, the subject says {envelope.subject}"
         yield Fault(pointer="/subject", code="wrong_subject", message=message, remedy="name the same thing in both")
@@ -300,7 +323,7 @@ def _further_faults(request: Request, envelope: Envelope) -> Iterator[Fault]:
     if isinstance(request, RunCancel | RunRerun) and identity.schedule_of(request.run_id) != request.name:
         message = f"is not a run of schedule {request.name}"
         yield Fault(pointer="/data/run_id", code="wrong_schedule", message=message, remedy="name the run's schedule")
-    if isinstance(request, ScheduleTrigger) and request.payload is not None:
+    if isinstance(request, ScheduleTrigger | JobRun) and request.payload is not None:
         yield from limits.json_limits(request.payload, "/data/payload")
     if isinstance(request, RunRerun):
         yield from _of_rerun(request)

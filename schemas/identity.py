@@ -23,6 +23,21 @@ def is_name(text: str) -> bool:
     return NAME.match(text) is not None
 
 
+def job_owner(job: str) -> str:
+    """The name under which the runs of a registered job go that belong to no schedule; no schedule can have it."""
+    return f"_{job}"
+
+
+def job_of(owner: str) -> str | None:
+    """The job whose own runs go under a name; None for the name of a schedule."""
+    return owner[1:] if owner.startswith("_") and is_name(owner[1:]) else None
+
+
+def is_owner(text: str) -> bool:
+    """Whether runs may go under this name: a schedule's, or that of a job's own runs."""
+    return is_name(text) or job_of(text) is not None
+
+
 def occurrence_run_id(schedule: str, nominal: datetime) -> str:
     """The run id of a scheduled, caught-up or backfilled occurrence."""
     text = nominal.isoformat()  # cut by hand: strftime takes ten times as long, and every run passes here

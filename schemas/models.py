@@ -49,6 +49,12 @@ def _percent(value: Any) -> str:
     return value
 
 
+def _owner(text: str) -> str:
+    if not identity.is_owner(text):
+        raise Misfit("name", "must be the name of a schedule, or _ and the name of a job")
+    return text
+
+
 def _positive(value: timedelta) -> timedelta:
     if value <= timedelta(0):
         raise Misfit("range", "must be longer than zero")
@@ -69,6 +75,9 @@ def whole_seconds(value: timedelta) -> timedelta:
 
 Name = Annotated[
     str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{identity.NAME.pattern[:-2]}$"})
+]
+Owner = Annotated[
+    str, AfterValidator(_owner), WithJsonSchema({"type": "string", "pattern": f"^_?{identity.NAME.pattern[:-2]}$"})
 ]
 Duration = Annotated[
     timedelta,

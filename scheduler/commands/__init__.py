@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler import bounds, delays, keys, memory, partition
-from scheduler.commands import backfill, cancel, delete, pause, put, references, rerun, skip, trigger
+from scheduler.commands import backfill, cancel, delete, job_run, pause, put, references, rerun, skip, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import from_millis
@@ -44,6 +44,7 @@ HANDLERS: Mapping[type[Request], Handler] = {
     commands.RunRedrive: rerun.redrive,
     commands.JobPut: references.put,
     commands.JobDelete: references.delete,
+    commands.JobRun: job_run.decide,
     commands.CalendarPut: references.put,
     commands.CalendarDelete: references.delete,
     commands.QueuePut: references.put,
@@ -162,7 +163,7 @@ def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fa
     faults = bounds.faults(verdict.faults)
     fact = CommandRejected(
         tenant=command.tenant,
-        name=command.name,
+        name=command.request.name,
         reason=verdict.reason,
         faults=faults,
         position=command.position,
@@ -172,7 +173,7 @@ def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fa
         source=command.source,
     )
     said = {"reason": verdict.reason, "detail": bounds.detail(verdict.faults)}
-    body = {"tenant": command.tenant, "name": command.name, **said, **verdict.body}
+    body = {"tenant": command.tenant, "name": command.request.name, **said, **verdict.body}
     # Something that is gone already stays gone: an older word of its source must not bring it back.
     ordered = command.request.source_version if verdict.reason == "not_found" else None
     return (fact, *_conclude(command, context, verdict.status, body, faults, ordered))

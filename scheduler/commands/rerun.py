@@ -11,7 +11,7 @@ from scheduler.commands.verdict import Accepted, Rejected, Verdict, not_found, r
 from scheduler.context import Context
 from scheduler.instants import text
 from scheduler.state import ScheduleState
-from schemas import codec
+from schemas import codec, identity
 from schemas.commands import Command, RunRedrive, RunRerun
 from schemas.facts import RunCreated
 
@@ -38,17 +38,21 @@ def redrive(state: ScheduleState, command: Command, request: RunRedrive, context
 
 
 def _decide(state: ScheduleState, command: Command, request: RunRerun, context: Context, rule: str) -> Verdict:
-    missing = not_found(state)
+    job_name = identity.job_of(state.name)  # of a run that has no schedule
+    missing = not_found(state) if job_name is None else None
     if missing is not None:
         return missing
     if request.outcome is None and _is_open(state, request.run_id):
         return _open(request.run_id)
     recipe = None
     if request.definition == "current":
-        plan = state.plans[state.phases[-1].version]
-        recipe = runs.recipe_of(plan, state.tenant, context.shared)
+        if job_name is not None:
+            recipe = runs.recipe_of_job(state.tenant, job_name, context.shared)
+        else:
+            plan = state.plans[state.phases[-1].version]
+            job_name, recipe = plan.job_name, runs.recipe_of(plan, state.tenant, context.shared)
         if recipe is None:
-            return _no_job(str(plan.job_name))
+            return _no_job(str(job_name))
     old = codec.load(RunCreated, request.run)
     run = reruns.of_run(
         state, context, old, recipe, rule=rule, source=command.source, command_id=command.id, payload=request.payload

@@ -196,6 +196,25 @@ class Client(Asking):
         """One registered job."""
         return self._read(self._path("jobs", name, tenant))
 
+    def run_job(
+        self,
+        name: str,
+        *,
+        tenant: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        overlap: str | None = None,
+        after_catalog: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Written:
+        """One run of a registered job, of no schedule; the answer names it.
+
+        `overlap` skip refuses it while another such run is open. `after_catalog` is the position of the job's put,
+        where it is run right behind it.
+        """
+        given = (("payload", payload), ("overlap", overlap), ("after_catalog", after_catalog))
+        body = {key: value for key, value in given if value is not None}
+        return self._write("POST", f"{self._path('jobs', name, tenant)}:run", body, None, idempotency_key)
+
     def list_jobs(self, *, tenant: str | None = None, **wanted: Any) -> Page:
         """Registered jobs by name; `cursor`, `limit`."""
         return self._list("jobs", tenant, wanted)
@@ -280,7 +299,7 @@ class Client(Asking):
         """Remove a tenant's definition; what it has stays."""
         return self._write("DELETE", path_of("tenants", name), None)
 
-    # --- runs ---
+    # --- workers ---
 
     def list_workers(self, **wanted: Any) -> Page:
         """Workers by queue and name, each with what it has in hand.
@@ -289,6 +308,8 @@ class Client(Asking):
         narrow the list; those that are gone are listed for an hour, where that state is asked for.
         """
         return self._list("workers", ALL_TENANTS, wanted)
+
+    # --- runs ---
 
     def list_runs(self, *, tenant: str | None = None, **wanted: Any) -> Page:
         """Runs, newest first; `schedule`, `state`, `label`, `from_`, `to`, `cursor`, `limit` narrow the list."""

@@ -94,17 +94,6 @@ async def test_a_query_parameter_that_does_not_fit_is_a_problem_that_names_it(ho
     assert response.json()["faults"][0]["pointer"] == "/limit"
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/v1/tenants/acme/jobs/report:run"),
-    ],
-)
-async def test_what_the_contract_names_and_this_version_cannot_do_says_so(house, method, path):
-    response = await house.http.request(method, path)
-    assert (response.status_code, response.json()["code"]) == (501, "not_supported")
-
-
 async def test_our_own_mistakes_are_said_without_their_insides(house):
     house.engine.dispose()
     with house.engine.change() as connection:

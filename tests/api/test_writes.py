@@ -32,6 +32,50 @@ async def test_a_put_is_a_command_for_the_owner_and_answers_as_the_owner_does(ho
     assert command["data"] == {"tenant": "acme", "name": "report", "definition": DEFINITION}
 
 
+async def test_a_job_is_run_by_a_command_for_the_owner_of_its_own_runs(house):
+    told = {"tenant": "acme", "name": "mail", "version": 3, "run_id": "_mail.m-0123456789abcdef", "cause": "manual"}
+    house.owner = lambda command, record: [answer(record, 201, body=told)]
+    given = {
+        "payload": {"day": "monday"},
+        "overlap": "skip",
+        "after_catalog": "scheduler-0-7",
+        "note": "once",
+        "by": "ann",
+    }
+    response = await house.http.post("/v1/tenants/acme/jobs/mail:run", json=given, headers={"Idempotency-Key": "k1"})
+    assert (response.status_code, response.json()) == (201, told)
+    (command,) = house.commands()
+    assert (command["type"], command["id"], command["subject"]) == ("tidewheel.job.run.v1", "k1", "acme/_mail")
+    assert command["data"] == {"tenant": "acme", "name": "mail", **given}
+
+
+async def test_what_is_wrong_with_the_run_of_a_job_is_said_at_the_door(house):
+    one = "/v1/tenants/acme/jobs/mail:run"
+    for body, pointer in (
+        ({"paylod": {}}, "/paylod"), ({"overlap": "never"}, "/overlap"), ({"payload": [1]}, "/payload"),
+        ({"after_catalog": "there"}, "/after_catalog"),
+    ):  # fmt: skip
+        response = await house.http.post(one, json=body)
+        assert response.status_code == 422, body
+        assert [fault["pointer"] for fault in response.json()["faults"]] == [pointer]
+    assert (await house.http.post("/v1/tenants/acme/jobs/_mail:run")).status_code == 404
+    assert house.commands() == []
+
+
+async def test_a_run_that_has_no_schedule_is_shown_and_cancelled_like_any_other(house):
+    run = created("_mail", 0, run_id="_mail.m-0123456789abcdef", nominal_time=None)
+    house.happened(run)
+    path = f"/v1/tenants/acme/runs/{run.run_id}"
+    shown = (await house.http.get(path)).json()
+    assert (shown["schedule"], shown["of_job"], shown["state"]) == ("_mail", "mail", "queued")
+    assert [each["run_id"] for each in (await house.http.get("/v1/runs?schedule=_mail")).json()["runs"]] == [run.run_id]
+    page = (await house.http.get(f"/runs/acme/{run.run_id}")).text
+    assert "job mail</a>" in page
+    house.owner = lambda command, record: [answer(record, 200, body={"state": "cancel_requested"})]
+    assert (await house.http.post(f"{path}:cancel")).json() == {"state": "cancel_requested"}
+    assert house.commands()[-1]["subject"] == "acme/_mail"
+
+
 async def test_a_definition_file_may_say_its_own_name_if_it_is_the_one_of_the_path(house):
     house.owner = lambda command, record: [answer(record, 201)]
     named = {"kind": "Schedule", "tenant": "acme", "name": "report", **DEFINITION}

@@ -192,6 +192,15 @@ def test_one_refusal_keeps_no_other_from_being_done(tidewheel_, routes):
     )
 
 
+def test_a_job_that_is_run_by_itself_says_which_run_it_has(tidewheel_, routes, requests):
+    routes["POST", "/v1/tenants/acme/jobs/mail:run"] = Response({"run_id": "_mail.m-12"}, 201)
+    assert tidewheel_("jobs", "run", "acme/mail", "--payload", '{"day": "x"}', "--overlap", "skip") == (
+        0, "runs acme/mail: _mail.m-12\n", ""
+    )  # fmt: skip
+    assert requests[0].json == {"payload": {"day": "x"}, "overlap": "skip"}
+    assert tidewheel_("jobs", "run", "acme/mail", "--payload", "[1]")[0] == 2
+
+
 def test_a_trigger_says_which_run_it_made(tidewheel_, routes, requests):
     routes["POST", "/v1/tenants/default/schedules/a:trigger"] = Response({"run_id": "a.m-12"})
     assert tidewheel_("schedules", "trigger", "a", "--payload", '{"day": "x"}') == (

@@ -43,6 +43,26 @@ def show(*, name: str, tenant: str | None, as_json: bool, url: str | None) -> No
 
 
 @jobs.command()
+@click.argument("name")
+@click.option("--payload", help="JSON instead of the definition's payload.")
+@click.option("--overlap", type=click.Choice(["allow_all", "skip"]), help="skip: none while another such run is open.")
+@options.tenant
+@options.as_json
+@options.url
+def run(
+    *, name: str, payload: str | None, overlap: str | None, tenant: str | None, as_json: bool, url: str | None
+) -> None:  # fmt: skip
+    """One run of a job by itself, of no schedule."""
+    with options.connect(url, tenant) as client:
+        tenant, name = naming.split(client, name)
+        written = client.run_job(name, tenant=tenant, payload=options.payload(payload), overlap=overlap)
+    if as_json:
+        output.show_json(written.body)
+    else:
+        output.say(f"runs {tenant}/{name}: {written.body.get('run_id') or 'not decided yet'}")
+
+
+@jobs.command()
 @click.argument("names", nargs=-1, required=True)
 @options.tenant
 @options.url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,19 @@ def again(function: F) -> F:
     definition = click.option("--definition", type=click.Choice(["same", "current"]), help=words)
     note = click.option("--note", default="", help="Why; it stands in the command.")
     return definition(note(function))
+
+
+def payload(payload: str | None) -> dict[str, Any] | None:
+    """What --payload says: a JSON object, if anything."""
+    if payload is None:
+        return None
+    try:
+        value = json.loads(payload)
+    except ValueError as error:
+        raise click.UsageError(f"--payload is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise click.UsageError("--payload must be a JSON object")
+    return value
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -134,7 +133,7 @@ def trigger(
     """One run now."""
     with options.connect(url, tenant) as client:
         tenant, name = naming.split(client, name)
-        written = client.trigger_schedule(name, tenant=tenant, payload=_object(payload), overlap=overlap)
+        written = client.trigger_schedule(name, tenant=tenant, payload=options.payload(payload), overlap=overlap)
     if as_json:
         output.show_json(written.body)
     else:
@@ -272,18 +271,6 @@ def _all_of(client: Client, *, state: str) -> Iterator[str]:
         cursor = page.cursor
         if cursor is None:
             return
-
-
-def _object(payload: str | None) -> dict[str, Any] | None:
-    if payload is None:
-        return None
-    try:
-        value = json.loads(payload)
-    except ValueError as error:
-        raise click.UsageError(f"--payload is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise click.UsageError("--payload must be a JSON object")
-    return value
 
 
 def _version(body: Mapping[str, Any]) -> str:
