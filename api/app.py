@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from api import document, problems
 from api.backfills import BackfillRoutes
+from api.breakers import BreakerRoutes
 from api.cancels import CancelRoutes
 from api.commands import CommandRoutes
 from api.events import EventRoutes
@@ -66,8 +67,8 @@ def _with_routes(services: ApiServices, reads: Reads) -> FastAPI:
     app.include_router(WorkerRoutes(services, reads).router())  # first: routes are tried in order, and workers ask most
     references = (JobRoutes, CalendarRoutes, QueueRoutes, TenantRoutes)
     for routes in (
-        ScheduleRoutes, BackfillRoutes, RunRoutes, RunLogRoutes, CancelRoutes, RerunRoutes, *references, FleetRoutes,
-        PreviewRoutes, LoadRoutes, CommandRoutes, LogRoutes, EventRoutes, HealthRoutes,
+        ScheduleRoutes, BackfillRoutes, RunRoutes, RunLogRoutes, CancelRoutes, RerunRoutes, BreakerRoutes,
+        *references, FleetRoutes, PreviewRoutes, LoadRoutes, CommandRoutes, LogRoutes, EventRoutes, HealthRoutes,
     ):  # fmt: skip
         app.include_router(routes(services, reads).router())
     PageRoutes(services, reads).mount(app)

@@ -49,7 +49,7 @@ PROBLEM: dict[int | str, dict[str, Any]] = {
 
 
 _COMMANDED = frozenset(
-    {"schedules", "jobs", "calendars", "queues", "tenants", "runs", "backfills"}
+    {"schedules", "jobs", "calendars", "queues", "tenants", "runs", "backfills", "breakers"}
 )  # what is written there becomes a command of its owner
 
 

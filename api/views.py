@@ -69,6 +69,17 @@ def version(row: Row) -> Json:
     return _known(**{name: row[name] for name in names})
 
 
+_BREAKER = (
+    "tenant", "queue", "breaker", "state", "since", "until", "changed_at", "failures", "run_id", "error", "by", "note",
+)  # fmt: skip
+
+
+def breaker(row: Row) -> Json:
+    """A breaker as it stands. `ended`: how many attempts ended where `failures` of them failed."""
+    said = {name: row[name] or None for name in _BREAKER}
+    return _known(**said, reason=row["reason"], ended=row["ended"] or None)
+
+
 _AGAIN = ("run_id", "rule", "cause", "state", "created_at", "finished_at")
 _RUN = (
     "tenant", "schedule", "run_id", "state", "version", "cause", "of", "queue", "nominal_time", "created_at",

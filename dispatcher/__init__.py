@@ -22,6 +22,7 @@ How to read it, outside in:
                                                   waiting, workforce, pools, deferrals, timers, ordered    indexes
     shares       whose turn it is in a lane       limits, pacing, budgets        what holds a run, and for how long
                                                   holds, held                    all that together, and who is told
+    breakers, tripping, resets                    what is held because it fails, and who closes it
 
 Choices that are not obvious:
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from dispatcher.shard import Shard
 from runtime.machine import Moment, Rows
-from schemas import codec
-from schemas.facts import CatalogAdopted, CatalogEntry
+from schemas import codec, durations
+from schemas.facts import BreakerPolicy, CatalogAdopted, CatalogEntry
 from schemas.frozen import frozen
 from schemas.internal import LimitsAdopted, QueueLimits, TenantLimits
 
@@ -151,6 +151,14 @@ def _tenant_limits(definition: Mapping[str, Any], queue: str, since: datetime) -
     return TenantLimits(
         running=quota.get("running"), queued=quota.get("queued"), rate=quota.get("rate"),
         paused_at=None if quota.get("paused") is None else since,
+        breaker=None if quota.get("breaker") is None else _breaker(quota["breaker"]),
+    )  # fmt: skip
+
+
+def _breaker(given: Mapping[str, Any]) -> BreakerPolicy:
+    return BreakerPolicy(
+        failures=given["failures"], percent=int(given["share"].rstrip("%")), window=durations.parse(given["window"]),
+        wait=durations.parse(given["wait"]), probes=given["probes"],
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from dispatcher import adoption, cancels, creating, inputs, inquiries, reports, waking
+from dispatcher import adoption, cancels, creating, inputs, inquiries, reports, resets, waking
 from dispatcher.adoption import CatalogRead, Shared
 from dispatcher.evolution import CHANGES
 from dispatcher.routes import route
@@ -15,7 +15,7 @@ from runtime.machine import NEVER, PARTITION, Moment, Output, Rows, Wakeup, Woke
 from runtime.record import Record
 from schemas.facts import CatalogAdopted, Fact, RunCancelRequested, RunCreated
 from schemas.faults import Fault
-from schemas.internal import HandOut, LimitsAdopted, RunInquired, WorkerReport
+from schemas.internal import BreakerResetRequested, HandOut, LimitsAdopted, RunInquired, WorkerReport
 from schemas.topics import Layout, Retention
 
 REMEMBERED_FOR = Retention().runs  # as long as `runs` is retained: what is read from it again is known
@@ -108,5 +108,6 @@ def _decide(shard: Shard, input_: Any, moment: Moment, followed: Sequence[Limits
 
 DECISIONS: Mapping[type, Callable[[Shard, Any, Moment], Sequence[Fact]]] = {
     RunCancelRequested: cancels.decide,
+    BreakerResetRequested: resets.decide,
     WorkerReport: reports.decide,
 }

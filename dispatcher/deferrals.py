@@ -15,9 +15,20 @@ from dispatcher.run import OpenRun
 from dispatcher.timers import Timers
 from dispatcher.waiting import Entry, LeafKey, Waiting, entry_of, leaf_key
 from dispatcher.workforce import Workforce
-from schemas.facts import RunDeferReason
+from schemas.facts import RunDeferReason, RunDeferred
 
 SETTLING = timedelta(seconds=5)  # one idle report: a worker that is there has said so by then
+
+
+def deferred(
+    queue: str, shard: int, run: OpenRun, reason: RunDeferReason, since: datetime, until: datetime | None,
+    at: datetime, *, breaker: str = "",
+) -> RunDeferred:  # fmt: skip
+    """What a run is told."""
+    return RunDeferred(
+        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, reason=reason, since=since, decided_at=at,
+        until=until, queue=queue, shard=shard, breaker=breaker,
+    )  # fmt: skip
 
 
 @dataclass(slots=True)

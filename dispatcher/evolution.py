@@ -20,6 +20,7 @@ from schemas.facts import (
     AttemptFinished,
     AttemptOutcome,
     AttemptStarted,
+    BreakerChanged,
     Fact,
     RunCancelRequested,
     RunCreated,
@@ -55,7 +56,7 @@ def _created(shard: Shard, fact: RunCreated) -> None:
     shard.counters.next_number += 1
     shard.open(run)
     shard.bodies.add(fact)
-    shard.wait(run)
+    shard.line_up(run)
     shard.touch(run)
 
 
@@ -71,6 +72,7 @@ def _handed_out(shard: Shard, fact: HandOut) -> None:
     run.lease_offset, run.lease, run.incarnation = fact.offset, fact.lease, fact.incarnation
     run.handed_out_at, run.attempt_started_at, run.attempt_outcome = fact.handed_out_at, None, None
     shard.leases[fact.lease] = run
+    shard.breakers.taken(run)
     shard.workforce.lease(run)
     shard.touch(run)
 
@@ -95,10 +97,11 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     run.attempt_outcome = fact.outcome
     run.used += fact.counted
     _blame(run, fact)
+    shard.breakers.note(run, fact)
     _release(shard, run)
     if run.waits:
         run.queued_at = fact.finished_at
-        shard.wait(run)
+        shard.line_up(run)
     shard.touch(run)
 
 
@@ -128,13 +131,15 @@ def _retry_scheduled(shard: Shard, fact: RunRetryScheduled) -> None:
     run = shard.runs[key_of(fact)]
     run.state = lifecycle.advance(run.state, Step.RETRY_SCHEDULED)
     run.not_before, run.queued_at = fact.retry_at, fact.decided_at
-    shard.wait(run)
+    shard.line_up(run)
     shard.touch(run)
 
 
 def _deferred(shard: Shard, fact: RunDeferred) -> None:
     run = shard.runs[key_of(fact)]
     run.deferred = fact.reason
+    if fact.breaker and fact.breaker != run.held_by:
+        shard.stand_behind(run, fact.breaker)
     if fact.reason not in LIMITS:
         shard.deferrals.told(run)
     shard.held.told(run)
@@ -211,6 +216,10 @@ def _limits_adopted(shard: Shard, fact: LimitsAdopted) -> None:
     shard.adopt(fact.offset, fact.limits, fact.tenants)
 
 
+def _breaker_changed(shard: Shard, fact: BreakerChanged) -> None:
+    shard.breakers.change(fact)
+
+
 def _memory_trimmed(shard: Shard, fact: MemoryTrimmed) -> None:
     shard.memory.trim(fact.until)
 
@@ -231,5 +240,6 @@ CHANGES: Mapping[type[Fact], Callable[[Any, Any], None]] = {
     WorkersForgotten: _workers_forgotten,
     LeasesRenewed: _leases_renewed,
     LimitsAdopted: _limits_adopted,
+    BreakerChanged: _breaker_changed,
     MemoryTrimmed: _memory_trimmed,
 }

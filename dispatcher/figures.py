@@ -26,6 +26,7 @@ class ShardFigures:
     workers: int
     slots_free: int
     budget_used: float
+    breakers_open: int
 
 
 def of(shard: Shard, now: datetime) -> ShardFigures:
@@ -39,6 +40,7 @@ def of(shard: Shard, now: datetime) -> ShardFigures:
         paused=shard.limits.is_paused,
         workers=len(takers),
         slots_free=sum(max(worker.free, 0) for worker in takers),
+        breakers_open=shard.breakers.tripped_count,
         budget_used=max((budgets.used(budget, now) for budget in shard.holds.budgets.values()), default=0.0),
     )
 

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dispatcher import shares
+from dispatcher.deferrals import deferred
 from dispatcher.pools import Offer, Pool, Pools, Tasks
 from dispatcher.run import START_BY, OpenRun, key_of
 from dispatcher.shard import Shard
 from dispatcher.waiting import Entry, Head, Leaf, Stream
 from runtime.machine import Moment
 from schemas import identity
+from schemas.facts import RunDeferReason, RunDeferred
 from schemas.internal import HandOut
 
 HAND_OUTS_PER_STEP = 64  # a step is some five milliseconds; the shell asks again while more is due
@@ -29,21 +31,24 @@ LANES = (CRITICAL, NORMAL, BULK)
 TURNS = (CRITICAL, NORMAL, CRITICAL, CRITICAL) * 3 + (CRITICAL, NORMAL, BULK, CRITICAL)
 
 
-def decide(shard: Shard, moment: Moment) -> list[HandOut]:
-    """The next hand-outs, as many as there are runs and free slots for, within one step."""
+def decide(shard: Shard, moment: Moment) -> list[HandOut | RunDeferred]:
+    """The next hand-outs, as many as there are runs and free slots for, within one step.
+
+    Runs whose turn has come and whose breaker has opened while they waited are told so, and stand behind it.
+    """
     opens_at = shard.limits.queue_opens_at()
     if shard.limits.is_paused or (opens_at is not None and opens_at > moment.now):
         return []
     shard.waiting.open(moment.now)
     turns = _Turns(shard, moment.now)
     hand_outs: list[HandOut] = []
-    while len(hand_outs) < HAND_OUTS_PER_STEP:
+    while len(hand_outs) + len(turns.blocked) < HAND_OUTS_PER_STEP:
         offset = shard.counters.next_offset + len(hand_outs)
         match = turns.match(TURNS[offset % len(TURNS)])
         if match is None:
             break
         hand_outs.append(_hand_out(shard, *match, offset, moment))
-    return hand_outs
+    return [*hand_outs, *(_blocked(shard, run, breaker, moment) for run, breaker in turns.blocked)]
 
 
 NOBODY: Offer = (0, "")  # no slot is free: stands behind every offer
@@ -61,6 +66,7 @@ class _Turns:
         self._slots = _Slots(shard.workforce.pools)
         self._lanes: dict[str, _Lane] = {}
         self._used: set[tuple[str, ...]] = set()  # limits
+        self.blocked: list[tuple[OpenRun, str]] = []  # with the breaker of each
 
     def match(self, turn: str) -> tuple[OpenRun, str] | None:
         """The next run of the lane whose turn it is, or of the first that has one, and the worker for it."""
@@ -72,6 +78,12 @@ class _Turns:
                 limits = self._limits_of(run)
                 if limits and not self._used.isdisjoint(limits):
                     return None
+                if breaker := self._shard.breakers.blocking(run):
+                    if len(self.blocked) >= HAND_OUTS_PER_STEP:
+                        return None
+                    self.blocked.append((run, breaker))
+                    tenants.leave_run()
+                    continue
                 incarnation = self._slots.take(run.task)
                 if incarnation is not None:
                     self._used.update(limits)
@@ -90,6 +102,7 @@ class _Turns:
             limits.append(("key", run.tenant, run.concurrency))
         if run.is_retry:
             limits.append(("budget", run.tenant, run.schedule))
+        limits.extend(("breaker", run.tenant, breaker) for breaker in self._shard.breakers.trying(run))
         return limits
 
 
@@ -136,6 +149,14 @@ class _Lane:
             self._advance(rest)
         if runs.advance(self._now):
             heapq.heappush(self._turns, ((self._stands_at[tenant], *runs.place), runs, None))
+
+    def leave_run(self) -> None:
+        """What `next` said is not to be handed out; its tenant keeps its turn."""
+        turn, runs, rest = heapq.heappop(self._turns)
+        if rest is not None:
+            self._advance(rest)
+        if runs.advance(self._now):
+            heapq.heappush(self._turns, ((turn[0], *runs.place), runs, None))
 
     def leave_task(self) -> None:
         """There is no slot for what `next` said, nor for anything with its task."""
@@ -239,6 +260,13 @@ class _Offers:
         if minus_free < -1:
             heapq.heappush(self._touched, (minus_free + 1, incarnation))
         return incarnation
+
+
+def _blocked(shard: Shard, run: OpenRun, breaker: str, moment: Moment) -> RunDeferred:
+    since = max(run.queued_at, run.not_before, shard.breakers.since(run.tenant, breaker) or run.queued_at)
+    until = shard.breakers.until(run.tenant, breaker)
+    reason = RunDeferReason.BREAKER
+    return deferred(shard.queue, shard.number, run, reason, since, until, moment.now, breaker=breaker)
 
 
 def _hand_out(shard: Shard, run: OpenRun, incarnation: str, offset: int, moment: Moment) -> HandOut:

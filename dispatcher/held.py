@@ -21,7 +21,12 @@ from dispatcher.timers import Timers
 from dispatcher.waiting import Entry, Leaf, LeafKey, Waiting, entry_of, leaf_key
 from schemas.facts import RunDeferReason
 
-LIMITS = frozenset({RunDeferReason.CONCURRENCY, RunDeferReason.QUOTA, RunDeferReason.RATE, RunDeferReason.RETRY_BUDGET})
+LIMITS = frozenset(
+    {
+        RunDeferReason.BREAKER, RunDeferReason.CONCURRENCY, RunDeferReason.QUOTA, RunDeferReason.RATE,
+        RunDeferReason.RETRY_BUDGET,
+    }
+)  # fmt: skip
 
 Telling = tuple[OpenRun, RunDeferReason, datetime, datetime | None]  # run, reason, since, until
 
@@ -59,13 +64,13 @@ class Held:
         """The runs of a leaf that must be told by now."""
         reason = self._reason(key)
         assert reason is not None, f"nothing holds {key}"
-        until = self._budget_opens_at(key) if reason is RunDeferReason.RETRY_BUDGET else None
-        paused_at = self._holds.limits.paused_at(key.tenant)
+        until = self._until(key, reason)
+        began_at = self._began_at(key, reason)
         for entry in self._untold[key].entries:
-            settled_at = _later(entry[0], paused_at) + SETTLING
+            settled_at = _later(entry[0], began_at) + SETTLING
             if settled_at > now or (until is not None and settled_at >= until):
                 return
-            yield entry[2], reason, _later(max(entry[0], entry[2].queued_at), paused_at), until
+            yield entry[2], reason, _later(max(entry[0], entry[2].queued_at), began_at), until
 
     def added(self, run: OpenRun) -> None:
         """A run waits from now on."""
@@ -115,6 +120,8 @@ class Held:
             return None
         if holds.limits.paused_at(key.tenant) is not None:
             return RunDeferReason.PAUSED
+        if key.breaker and holds.is_breaker_shut(key.tenant, key.breaker):
+            return RunDeferReason.BREAKER
         if holds.limits.is_full(key.tenant):
             return RunDeferReason.QUOTA
         if key.concurrency and holds.is_key_full(key.tenant, key.concurrency):
@@ -126,18 +133,28 @@ class Held:
     def _budget_opens_at(self, key: LeafKey) -> datetime | None:
         return self._holds.budget_opens_at(key.tenant, key.retries_of) if key.retries_of else None
 
+    def _until(self, key: LeafKey, reason: RunDeferReason) -> datetime | None:
+        """Until when it is held, where that is known."""
+        if reason is RunDeferReason.RETRY_BUDGET:
+            return self._budget_opens_at(key)
+        return self._holds.breakers.until(key.tenant, key.breaker) if reason is RunDeferReason.BREAKER else None
+
+    def _began_at(self, key: LeafKey, reason: RunDeferReason) -> datetime | None:
+        """Since when whatever holds it does, where that may be later than the run has waited."""
+        if reason is RunDeferReason.BREAKER:
+            return self._holds.breakers.since(key.tenant, key.breaker)
+        return self._holds.limits.paused_at(key.tenant)
+
     def _tell_at(self, key: LeafKey) -> datetime | None:
         untold = self._untold.get(key)
         if untold is None or not untold.entries:
-            return None  # nor may anything be asked of a key that no run names any more
+            return None  # nor may anything be asked of a key or a breaker that no run names any more
         reason = self._reason(key)
         if reason is None:
             return None
-        tell_at = _later(untold.entries.first()[0], self._holds.limits.paused_at(key.tenant)) + SETTLING
-        if reason is RunDeferReason.RETRY_BUDGET:
-            opens_at = self._budget_opens_at(key)
-            return tell_at if opens_at is not None and tell_at < opens_at else None
-        return tell_at
+        tell_at = _later(untold.entries.first()[0], self._began_at(key, reason)) + SETTLING
+        until = self._until(key, reason)
+        return tell_at if until is None or tell_at < until else None
 
 
 def _later(instant: datetime, paused_at: datetime | None) -> datetime:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from dispatcher import budgets
 from dispatcher.budgets import Budget
 from dispatcher.limits import Limits
 from dispatcher.shares import Share, Standing
+from dispatcher.tripping import Breakers
 from dispatcher.workforce import Workforce
 
 
 class Holds:
     """Implements `waiting.Rules`. `budgets` and `shares` follow from hand-outs, `limits` from what is defined too."""
 
-    def __init__(self, workforce: Workforce) -> None:
+    def __init__(self, workforce: Workforce, on_breaker: Callable[[str, str], None]) -> None:
         self._workforce = workforce
         self.limits = Limits()
+        self.breakers = Breakers(self.limits.breaker_of, on_breaker)
         self.budgets: dict[str, Budget] = {}  # by tenant/schedule
         self.shares: dict[str, Share] = {}  # by lane
 
@@ -26,6 +29,9 @@ class Holds:
 
     def is_key_full(self, tenant: str, concurrency: str) -> bool:
         return self.limits.is_key_full((tenant, concurrency))
+
+    def is_breaker_shut(self, tenant: str, breaker: str) -> bool:
+        return self.breakers.is_shut(tenant, breaker)
 
     def is_paused(self) -> bool:
         return self.limits.is_paused

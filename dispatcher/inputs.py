@@ -18,7 +18,7 @@ from runtime.record import SEQUENCE_HEADER, Record
 from schemas import codec, identity, topics
 from schemas.facts import AttemptOutcome, CatalogEntry, CommandRejected, Fact, Position, RunCancelRequested, RunCreated
 from schemas.faults import Fault, Refused
-from schemas.internal import FinishedLease, RunInquired, WorkerReport
+from schemas.internal import BreakerResetRequested, FinishedLease, RunInquired, WorkerReport
 from schemas.topics import Layout
 
 RAW_BYTES_MAX = 1024
@@ -122,11 +122,11 @@ def _fault(pointer: str, message: str) -> Fault:
     return Fault(pointer=pointer, code="invalid_report", message=message)
 
 
-def _read_run(record: Record) -> RunCreated | RunCancelRequested | RunInquired:
+def _read_run(record: Record) -> RunCreated | RunCancelRequested | RunInquired | BreakerResetRequested:
     fact = _own_fact(record) or _decode(record)
     if type(fact) is RunCreated:
         return fact  # nearly all are
-    if not isinstance(fact, RunCancelRequested | RunInquired):
+    if not isinstance(fact, RunCancelRequested | RunInquired | BreakerResetRequested):
         raise UnknownInput(f"{fact.TYPE} at {record.topic}-{record.partition}@{record.offset}")
     return fact
 
@@ -158,7 +158,9 @@ def _catalog(record: Record) -> tuple[bytes, CatalogRead] | None:
 
 
 def _of_shard(
-    fact: RunCreated | RunCancelRequested | RunInquired | WorkerReport, layout: Layout, partition: int
+    fact: RunCreated | RunCancelRequested | RunInquired | BreakerResetRequested | WorkerReport,
+    layout: Layout,
+    partition: int,
 ) -> tuple[bytes, Fact]:
     """The input with its shard's key; one that stands in another shard's partition is refused."""
     if isinstance(fact, RunCreated):

@@ -14,6 +14,7 @@ from functools import lru_cache
 from dispatcher import pacing
 from dispatcher.run import OpenRun
 from schemas import rates
+from schemas.facts import BreakerPolicy
 from schemas.frozen import frozen
 from schemas.internal import QueueLimits, TenantLimits
 
@@ -75,6 +76,11 @@ class Limits:
         limits = self.tenants.get(tenant)
         said = (self.queue.paused_at, None if limits is None else limits.paused_at)
         return min((at for at in said if at is not None), default=None)
+
+    def breaker_of(self, tenant: str) -> BreakerPolicy | None:
+        """When breakers of a tenant open, as its definition says."""
+        limits = self.tenants.get(tenant)
+        return None if limits is None else limits.breaker
 
     def is_full(self, tenant: str) -> bool:
         """Whether a tenant has as many runs at work as it may."""

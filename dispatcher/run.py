@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from dispatcher import budgets
+from dispatcher import breakers, budgets
 from dispatcher.lifecycle import LEASED, WAITING, RunState
-from schemas.facts import AttemptOutcome, RunCreated, RunDeferReason
+from schemas.facts import AttemptOutcome, BreakerPolicy, RunCreated, RunDeferReason
 
 START_BY = timedelta(seconds=10)  # a worker drops what it could not begin to read within that; said in each hand-out
 
@@ -61,6 +61,10 @@ class OpenRun:
     concurrency_limit: int = 0
     budget_percent: int = 20  # of first attempts may be retries
     counts_first: bool = False  # whether its first attempt adds to the retry budget
+    job_breaker: str = ""  # of a job that has a name
+    host_breaker: str = ""  # of the host that it calls
+    breaker_policy: BreakerPolicy | None = None  # that its job gives
+    held_by: str = ""  # the breaker behind which it waits, or waited last
     lease_offset: int = -1
     lease: str = ""  # the text that proves the right to it
     incarnation: str = ""
@@ -82,6 +86,16 @@ class OpenRun:
     def is_retry(self) -> bool:
         """Whether its next attempt is one that a budget must allow: the job has failed, not its worker."""
         return self.state is RunState.RETRY_WAIT and self.attempt_outcome is not AttemptOutcome.LEASE_EXPIRED
+
+    @property
+    def own_breaker(self) -> str:
+        """The breaker of its job."""
+        return self.job_breaker or f"schedule:{self.schedule}"
+
+    @property
+    def breakers(self) -> tuple[str, ...]:
+        """The breakers that must let it go."""
+        return (self.own_breaker, self.host_breaker) if self.host_breaker else (self.own_breaker,)
 
     @property
     def subject(self) -> str:
@@ -113,6 +127,7 @@ def opened(fact: RunCreated, number: int) -> OpenRun:
         concurrency="" if limited is None else limited.key,
         concurrency_limit=0 if limited is None else limited.limit,
         budget_percent=job.retry.budget_percent, counts_first=budgets.counts(fact),
+        job_breaker=breakers.name_of(fact), host_breaker=breakers.host_of(fact), breaker_policy=job.breaker,
     )  # fmt: skip
 
 

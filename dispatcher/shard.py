@@ -7,6 +7,7 @@
     l/<tenant>    what is defined, "l/" of the queue   (limits)
     p/<tenant>    how far a rate is used, "p/" as well (limits, pacing)
     b/<schedule>  first attempts and retries           (budgets)
+    k/<breaker>   what fails, and what that holds      (breakers)
     f/<lane>      whose turn it is                     (shares)
 
 Everything else is an index that `load_shard` builds anew: queues in the order of handing out, timers, leases by
@@ -23,6 +24,7 @@ from typing import Any
 
 from dispatcher import budgets
 from dispatcher.bodies import RUN, RUN_END, Bodies, read_run, run_row
+from dispatcher.breakers import Breaker
 from dispatcher.budgets import Budget
 from dispatcher.deferrals import Deferrals
 from dispatcher.held import Held
@@ -42,7 +44,7 @@ from schemas.internal import QueueLimits, TenantLimits
 
 _HEAD = b"h"
 _WORKER, _WORKER_END = b"w/", b"w0"  # "0" follows "/"
-LIMITS, PACE, BUDGET, SHARE = b"l/", b"p/", b"b/", b"f/"
+LIMITS, PACE, BUDGET, SHARE, BREAKER = b"l/", b"p/", b"b/", b"f/", b"k/"
 
 
 @frozen
@@ -79,8 +81,8 @@ class Shard:
         self.leases: dict[str, OpenRun] = {}  # by lease: the last hand-out of each open run, live or ended
         self.workforce = Workforce(self._task_is_able)
         self.workforce.renewed_at, self.workforce.idle_since = head.renewed_at, head.idle_since
-        self.holds = Holds(self.workforce)
-        self.limits = self.holds.limits
+        self.holds = Holds(self.workforce, self._breaker_changed)
+        self.limits, self.breakers = self.holds.limits, self.holds.breakers
         self.limits_offset = head.limits_offset
         self.waiting = Waiting(self.holds)
         self.deferrals = Deferrals(self.waiting, self.workforce)
@@ -99,7 +101,7 @@ class Shard:
     def wakeup(self) -> Wakeup:
         """When something has to be decided without an input."""
         self.workforce.settle()  # so that it is known which queues can open
-        first = (self.deadlines.first(), self.workforce.first_forgetting())
+        first = (self.deadlines.first(), self.workforce.first_forgetting(), self.breakers.first_due())
         tellings = (self.deferrals.due(), self.held.due())
         at = [each[0] for each in (*first, *tellings) if each is not None]
         at += [instant for instant in (self.waiting.opening(), self.memory.trim_at()) if instant is not None]
@@ -127,6 +129,21 @@ class Shard:
         self.held.added(run)
         self.deadlines.not_before(key_of(run), run.deadline_at)
 
+    def line_up(self, run: OpenRun) -> None:
+        """A run begins to wait: behind a breaker of its own, where one is not closed."""
+        run.held_by = self.breakers.holding(run)
+        self.wait(run)
+
+    def stand_behind(self, run: OpenRun, breaker: str) -> None:
+        """A run that waits does so behind a breaker from now on."""
+        self.waiting.remove(run)
+        self.deferrals.removed(run)
+        self.held.removed(run)
+        run.held_by = breaker
+        self.waiting.add(run)
+        self.deferrals.added(run)
+        self.held.added(run)
+
     def stop_waiting(self, run: OpenRun) -> None:
         """A run waits no longer."""
         self.limits.stopped_waiting(run)
@@ -152,6 +169,7 @@ class Shard:
     def give_back(self, run: OpenRun) -> None:
         """A run is with a worker no longer."""
         self.limits.given_back(run)
+        self.breakers.given_back(run)
         self._usage_changed(run)
 
     def set_budget(self, budget: Budget) -> None:
@@ -200,6 +218,8 @@ class Shard:
             self.bodies.write(run)
         for incarnation in self._dirty_workers:
             self._write_worker(incarnation, rows)
+        for key in self.breakers.touched:
+            self._touch_row(BREAKER, key)
         for prefix, name in self._dirty_rows:
             self._write_row(prefix, name, rows)
         self.memory.save()
@@ -209,6 +229,7 @@ class Shard:
         self._dirty_runs.clear()
         self._dirty_workers.clear()
         self._dirty_rows.clear()
+        self.breakers.touched.clear()
         self._saved_head = head
 
     def _head(self) -> Head:
@@ -239,6 +260,8 @@ class Shard:
                 return None if standing == Standing() else standing
             case b"b/":
                 return self.holds.budgets.get(name)
+            case b"k/":
+                return self.breakers.get(name)
             case b"p/":
                 return self.limits.paces.get(name)
             case _ if name:
@@ -272,6 +295,11 @@ class Shard:
         tenant, _, schedule = subject.partition("/")
         self.waiting.budget_changed(tenant, schedule)
         for leaf in self.waiting.of_schedule(tenant, schedule):
+            self.held.changed(leaf)
+
+    def _breaker_changed(self, tenant: str, name: str) -> None:
+        self.waiting.breaker_changed(tenant, name)
+        for leaf in self.waiting.of_breaker(tenant, name):
             self.held.changed(leaf)
 
     def _usage_changed(self, run: OpenRun) -> None:
@@ -345,6 +373,9 @@ def _restore_limits(shard: Shard, rows: Rows) -> None:
     known = [codec.load(Budget, value) for _, value in _named(rows, BUDGET)]
     for budget in sorted(known, key=lambda budget: budget.minute):
         holds.budgets[budget.subject] = budget
+    noted = [codec.load(Breaker, value) for _, value in _named(rows, BREAKER)]
+    for breaker in sorted(noted, key=lambda breaker: breaker.noted_at):
+        holds.breakers.restore(breaker)
 
 
 def _named(rows: Rows, prefix: bytes) -> Iterator[tuple[str, Any]]:
@@ -367,4 +398,5 @@ def _restore(shard: Shard, run: OpenRun) -> None:
         shard.leases[run.lease] = run
     if run.is_leased:
         shard.limits.taken(run)
+        shard.breakers.taken(run)
         shard.workforce.lease(run)

@@ -2,7 +2,7 @@
 
     lane and task            a line: whose turn it is, the tenants that can be served now
       └ tenant               a stream: the runs of one tenant for that lane and task
-          └ limits           a leaf: runs that the same key and the same retry budget hold, oldest first
+          └ limits           a leaf: runs that the same key, retry budget and breaker hold, oldest first
 
 A run can only go to a worker that has its task, so each task has lines of its own. What is held (a full key, a quota,
 a rate, a budget) is taken out of the order until it is not, so the next run is always found at the head of something,
@@ -34,6 +34,7 @@ class LeafKey(NamedTuple):
     task: str
     concurrency: str = ""
     retries_of: str = ""  # the schedule whose budget a retry needs; empty for what is no retry
+    breaker: str = ""  # behind which the runs wait; empty for those that were there before it opened
 
 
 class StreamKey(NamedTuple):
@@ -60,6 +61,10 @@ class Rules(Protocol):
 
     def budget_opens_at(self, tenant: str, schedule: str) -> datetime | None:
         """From when a schedule's retry budget has room; None: it has."""
+        ...
+
+    def is_breaker_shut(self, tenant: str, breaker: str) -> bool:
+        """Whether a breaker lets none of its runs go."""
         ...
 
     def is_paused(self) -> bool:
@@ -153,6 +158,7 @@ class Waiting:
         self._of_tenant: dict[str, dict[Stream, None]] = {}
         self._of_key: dict[tuple[str, str], dict[Leaf, None]] = {}
         self._of_schedule: dict[tuple[str, str], dict[Leaf, None]] = {}
+        self._of_breaker: dict[tuple[str, str], dict[Leaf, None]] = {}
         self._moved: dict[Stream, None] = {}  # whose place has to be found again before anyone asks
         self._openings: Timers[str] = Timers(self._task_opens_at)
         self._arrivals: Timers[StreamKey] = Timers(self._arrives_at)
@@ -183,6 +189,11 @@ class Waiting:
     def budget_changed(self, tenant: str, schedule: str) -> None:
         """More or fewer retries of a schedule may be handed out."""
         for leaf in self._of_schedule.get((tenant, schedule), ()):
+            self._set_head(leaf)
+
+    def breaker_changed(self, tenant: str, breaker: str) -> None:
+        """More or fewer runs of a breaker may be handed out."""
+        for leaf in self._of_breaker.get((tenant, breaker), ()):
             self._set_head(leaf)
 
     def tenant_changed(self, tenant: str) -> None:
@@ -218,6 +229,10 @@ class Waiting:
     def of_schedule(self, tenant: str, schedule: str) -> Iterator[Leaf]:
         """The leaves of a schedule's retries."""
         yield from self._of_schedule.get((tenant, schedule), ())
+
+    def of_breaker(self, tenant: str, breaker: str) -> Iterator[Leaf]:
+        """The leaves of a breaker."""
+        yield from self._of_breaker.get((tenant, breaker), ())
 
     def opening(self) -> datetime | None:
         """The first instant at which a waiting run can go to a worker that is there."""
@@ -258,6 +273,8 @@ class Waiting:
     def _head_of(self, leaf: Leaf) -> Head | None:
         key = leaf.key
         if not leaf.queue or (key.concurrency and self._rules.is_key_full(key.tenant, key.concurrency)):
+            return None
+        if key.breaker and self._rules.is_breaker_shut(key.tenant, key.breaker):
             return None
         not_before, number, _ = leaf.queue.first()
         if key.retries_of:
@@ -324,6 +341,8 @@ class Waiting:
             self._of_key.setdefault((key.tenant, key.concurrency), {})[leaf] = None
         if key.retries_of:
             self._of_schedule.setdefault((key.tenant, key.retries_of), {})[leaf] = None
+        if key.breaker:
+            self._of_breaker.setdefault((key.tenant, key.breaker), {})[leaf] = None
         return leaf
 
     def _drop_leaf(self, leaf: Leaf) -> None:
@@ -333,6 +352,8 @@ class Waiting:
             _leave(self._of_key, (key.tenant, key.concurrency), leaf)
         if key.retries_of:
             _leave(self._of_schedule, (key.tenant, key.retries_of), leaf)
+        if key.breaker:
+            _leave(self._of_breaker, (key.tenant, key.breaker), leaf)
         self._moved[leaf.stream] = None
 
     def _new_stream(self, key: LeafKey) -> Stream:
@@ -365,7 +386,8 @@ def entry_of(run: OpenRun) -> Entry:
 
 def leaf_key(run: OpenRun) -> LeafKey:
     """The leaf of a run that waits."""
-    return LeafKey(run.lane, run.tenant, run.task, run.concurrency, run.schedule if run.is_retry else "")
+    retries_of = run.schedule if run.is_retry else ""
+    return LeafKey(run.lane, run.tenant, run.task, run.concurrency, retries_of, run.held_by)
 
 
 def _later(instant: datetime, other: datetime | None) -> datetime:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import islice
 
-from dispatcher import endings, handing
+from dispatcher import breakers, deferrals, endings, handing
 from dispatcher.endings import Ending
 from dispatcher.run import OpenRun
 from dispatcher.shard import Shard
@@ -27,7 +27,7 @@ TOLD_PER_STEP = 256
 def decide(shard: Shard, moment: Moment) -> Sequence[Fact]:
     """The facts of the first thing that is due."""
     steps: tuple[Callable[[Shard, Moment], Sequence[Fact]], ...] = (
-        _attend, _expire, _forget, _trim, handing.decide, _tell, _tell_held,
+        _attend, _switch, _expire, _forget, _trim, handing.decide, _tell, _tell_held,
     )  # fmt: skip
     for step in steps:
         facts = step(shard, moment)
@@ -88,6 +88,16 @@ def _ended(shard: Shard, worker: Worker, runs: list[OpenRun]) -> LeaseNotice:
     )  # fmt: skip
 
 
+def _switch(shard: Shard, moment: Moment) -> Sequence[Fact]:
+    """Open, try or close a breaker, before anything more is handed out."""
+    first = shard.breakers.first_due()
+    if first is None or first[0] > moment.now:
+        return ()
+    breaker = shard.breakers.get(first[1])
+    assert breaker is not None, f"breaker {first[1]} is due and is not there"
+    return (breakers.fact_of(breaker, breakers.change(breaker, moment.now), shard.queue, shard.number, moment.now),)
+
+
 def _expire(shard: Shard, moment: Moment) -> Sequence[Fact]:
     """End a run that waited to its deadline."""
     first = shard.deadlines.first()
@@ -138,7 +148,5 @@ def _tell_held(shard: Shard, moment: Moment) -> Sequence[Fact]:
 def _deferred(
     shard: Shard, run: OpenRun, reason: RunDeferReason, since: datetime, until: datetime | None, moment: Moment
 ) -> RunDeferred:
-    return RunDeferred(
-        tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, reason=reason, since=since,
-        decided_at=moment.now, until=until, queue=shard.queue, shard=shard.number,
-    )  # fmt: skip
+    breaker = run.held_by if reason is RunDeferReason.BREAKER else ""
+    return deferrals.deferred(shard.queue, shard.number, run, reason, since, until, moment.now, breaker=breaker)

@@ -17,6 +17,7 @@ from runtime.telemetry import Metric
 from schemas.facts import (
     AttemptFinished,
     AttemptStarted,
+    BreakerChanged,
     Cause,
     CommandRejected,
     OccurrenceDeferred,
@@ -40,7 +41,7 @@ Labels = tuple[tuple[str, str], ...]
 
 GAUGES = (
     Metric.RUNS_QUEUED, Metric.RUNS_RUNNING, Metric.QUEUE_HEAD_WAIT_SECONDS, Metric.QUEUE_PAUSED, Metric.WORKERS,
-    Metric.WORKER_SLOTS_FREE, Metric.RETRY_BUDGET_USED_RATIO,
+    Metric.WORKER_SLOTS_FREE, Metric.RETRY_BUDGET_USED_RATIO, Metric.BREAKERS_OPEN,
 )  # fmt: skip
 
 
@@ -125,6 +126,7 @@ class DispatcherFigures:
             AttemptFinished: self._attempt_finished,
             RunFinished: self._finished,
             RunDeferred: self._deferred,
+            BreakerChanged: self._breaker_changed,
             RunRetryScheduled: self._retried,
             CommandRejected: self._rejected,
         }
@@ -158,6 +160,9 @@ class DispatcherFigures:
     def _deferred(self, fact: RunDeferred) -> None:
         self._tally.add(Metric.RUNS_DEFERRED, queue=fact.queue, reason=fact.reason)
 
+    def _breaker_changed(self, fact: BreakerChanged) -> None:
+        self._tally.add(Metric.BREAKER_CHANGES, queue=fact.queue, state=fact.state)
+
     def _retried(self, fact: RunRetryScheduled) -> None:
         self._tally.add(Metric.RETRIES_SCHEDULED, queue=fact.queue)
 
@@ -179,6 +184,7 @@ class DispatcherFigures:
                 (Metric.WORKERS, add, shard.workers),
                 (Metric.WORKER_SLOTS_FREE, add, shard.slots_free),
                 (Metric.RETRY_BUDGET_USED_RATIO, max, shard.budget_used),
+                (Metric.BREAKERS_OPEN, add, shard.breakers_open),
             ):
                 known = values[name].get((queue,))
                 values[name][(queue,)] = value if known is None else combine(known, value)

@@ -5,7 +5,7 @@
     catalog ────┼─▶ event.read ─▶ batch.fold ─▶ store.writer ─▶ SQL rows ─▶ store.reader ─▶ API, page, CLI
     versions ───┤                  one file a question:
     rejections ─┤                  schedules versions activity occurrences runs attempts backfills story commands
-    workers ────┘                  catalog workers
+    workers ────┘                  catalog workers breakers
 
 A projection is a table of pure functions: (row or nothing, event) → row. Folds are idempotent, and indifferent to an
 event that comes a second time however late: what a row says depends on which events happened, not on how often they

@@ -10,6 +10,7 @@ from projections import (
     activity,
     attempts,
     backfills,
+    breakers,
     catalog,
     commands,
     logs,
@@ -39,6 +40,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     commands.PROJECTION,
     catalog.PROJECTION,
     workers.PROJECTION,
+    breakers.PROJECTION,
 )
 INPUTS = (
     topics.RUN_EVENTS, topics.SCHEDULES, topics.VERSIONS, topics.CATALOG, topics.REJECTIONS, topics.WORKERS

@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 from projections.event import Event, instant
 from projections.projection import Fold, Key, Projection, Row, json
+from schemas.commands import EVERYONE
 from schemas.facts import (
+    BreakerChanged,
     CatalogEntry,
     CommandRejected,
     RunCancelRequested,
@@ -27,7 +29,12 @@ def _key(event: Event) -> Key | None:
     data = event.data
     if not data.get("command_id"):
         return None
-    return data["command_id"], data["tenant"], data.get("schedule") or data["name"]
+    return data["command_id"], data["tenant"], _name(data)
+
+
+def _name(data: Row) -> str:
+    """What the command was about; a breaker is its tenant's."""
+    return str(data.get("schedule") or data.get("name") or EVERYONE)
 
 
 def _accepted(at: str, *fields: str) -> Fold:
@@ -53,7 +60,7 @@ def _answer(data: Row, outcome: str, at: str, told: Row) -> Row:
     return {
         "command_id": data["command_id"],
         "tenant": data["tenant"],
-        "name": data.get("schedule") or data["name"],
+        "name": _name(data),
         "source": data.get("source") or "",
         "outcome": outcome,
         "answered_at": instant(data[at]),
@@ -71,6 +78,7 @@ PROJECTION = Projection(
         ScheduleDeleted.TYPE: _accepted("accepted_at", "version"),
         RunCreated.TYPE: _accepted("created_at", "run_id"),
         RunCancelRequested.TYPE: _accepted("requested_at", "run_id"),
+        BreakerChanged.TYPE: _accepted("changed_at", "breaker", "state"),
         CatalogEntry.TYPE: _accepted("changed_at", "kind", "version"),
         CommandRejected.TYPE: _first(_rejected),
     },

@@ -97,6 +97,8 @@ class Metric(StrEnum):
     RETRY_BUDGET_USED_RATIO = "retry_budget_used_ratio"
     RUN_WAIT_SECONDS = "run_wait_seconds"
     START_SECONDS = "start_seconds"
+    BREAKERS_OPEN = "breakers_open"
+    BREAKER_CHANGES = "breaker_changes_total"
     RUNS_DEFERRED = "runs_deferred_total"
     RETRIES_SCHEDULED = "retries_scheduled_total"
     ATTEMPTS_FINISHED = "attempts_finished_total"
@@ -184,6 +186,8 @@ DESCRIBED: Mapping[Metric, Described] = {
         "How long the run that is first in its line could have been with a worker; the longest of a queue's lines.",
         _QUEUE,
     ),
+    Metric.BREAKERS_OPEN: Described(Gauge, "Breakers of a queue that are not closed.", _QUEUE),
+    Metric.BREAKER_CHANGES: Described(Counter, "Breakers that changed, by the state they came to.", ("queue", "state")),
     Metric.QUEUE_PAUSED: Described(Gauge, "1 while a queue hands nothing out because somebody paused it.", _QUEUE),
     Metric.WORKERS: Described(Gauge, "Workers that are there and take runs.", _QUEUE),
     Metric.WORKER_SLOTS_FREE: Described(Gauge, "Slots that they have free.", _QUEUE),

@@ -52,7 +52,7 @@ from schemas.facts import (
     RecoveryStarted,
     TzAdopted,
 )
-from schemas.internal import CommandAnswered, RunInquired
+from schemas.internal import BreakerResetRequested, CommandAnswered, RunInquired
 from schemas.scheduling import (
     CatalogAwaited,
     CommandDelayed,
@@ -243,6 +243,7 @@ _KEYS: Mapping[type[Fact], Callable[[Any], bytes]] = {
     HoldsReviewed: _of_partition,
     TzRulesNoted: _of_partition,
     CommandForwarded: _of_partition,
+    BreakerResetRequested: _of_partition,
     CommandAnswered: _of_partition,
     CommandRejected: _of_partition,
 }

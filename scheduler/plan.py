@@ -12,7 +12,7 @@ from typing import Any
 from scheduler import occurrences, templates
 from scheduler.instants import SECOND_MS, from_seconds, seconds, text
 from schemas import codec, definitions, durations, rates
-from schemas.facts import Concurrency, JobSnapshot, RetryPolicy
+from schemas.facts import BreakerPolicy, Concurrency, JobSnapshot, RetryPolicy
 from schemas.frozen import frozen
 
 PLANS_MAX = 8_192  # distinct versions at hand: some 30 MB; a miss costs a fifth of a millisecond
@@ -314,8 +314,17 @@ def recipe(job: definitions.Job, *, name: str | None = None, version: int | None
         queue=job.queue, target=document["target"], payload=job.payload, priority=job.priority, timeout=job.timeout,
         deadline=job.deadline, lease=job.lease, retry=retry, name=name, version=version,
         concurrency=None if limited is None else Concurrency(key=limited.key, limit=limited.limit),
+        breaker=None if job.breaker is None else breaker_of(job.breaker),
     )  # fmt: skip
     return JobRecipe(snapshot=snapshot, render=templates.compiled(job.payload))
+
+
+def breaker_of(given: definitions.Breaker) -> BreakerPolicy:
+    """When a job's breaker opens."""
+    return BreakerPolicy(
+        failures=given.failures, percent=int(given.share.rstrip("%")), window=given.window, wait=given.wait,
+        probes=given.probes,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=JOBS_MAX)

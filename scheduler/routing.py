@@ -36,7 +36,7 @@ from schemas.facts import (
     ScheduleResumed,
     TzAdopted,
 )
-from schemas.internal import CommandAnswered, RunInquired, ScheduleCurrent, ScheduleVersion
+from schemas.internal import BreakerResetRequested, CommandAnswered, RunInquired, ScheduleCurrent, ScheduleVersion
 from schemas.linking import (
     EdgeAnnounced,
     EdgeInquired,
@@ -70,17 +70,21 @@ class Routes:
 
     def run(self, state: State, fact: RunCreated) -> Outputs:
         """To its dispatcher, and into the story. The last one of a version ends it."""
-        told = (self._to_shard(fact, fact, fact.job.queue, fact.shard), _event(fact))
+        told = (self._to_shard(fact, fact.run_id, fact.job.queue, fact.shard), _event(fact))
         assert isinstance(state, ScheduleState), "runs are of schedules"
         return (*told, _used_up(state, fact)) if _is_last(state, fact) else told
 
     def inquiry(self, _state: State, fact: RunInquired) -> Outputs:
         """Behind the run."""
-        return (self._to_shard(fact, fact.run, fact.run.job.queue, fact.run.shard),)
+        return (self._to_shard(fact, fact.run.run_id, fact.run.job.queue, fact.run.shard),)
+
+    def reset(self, _state: State, fact: BreakerResetRequested) -> Outputs:
+        """To the dispatcher that has the breaker."""
+        return (self._to_shard(fact, fact.subject, fact.queue, fact.shard),)
 
     def cancel(self, _state: State, fact: RunCancelRequested) -> Outputs:
         """Behind the run, and into the story."""
-        return (self._to_shard(fact, fact, fact.queue, fact.shard), _event(fact))
+        return (self._to_shard(fact, fact.run_id, fact.queue, fact.shard), _event(fact))
 
     def accepted(self, state: ScheduleState, fact: ScheduleAccepted) -> Outputs:
         """The version begins, the one before it ends."""
@@ -147,9 +151,9 @@ class Routes:
         """To the owner of the upstream, and into the story of the one that follows."""
         return (*self.word(state, fact), _event(fact))
 
-    def _to_shard(self, fact: Fact, run: RunCreated | RunCancelRequested, queue: str, shard: int) -> Output:
+    def _to_shard(self, fact: Fact, key: str, queue: str, shard: int) -> Output:
         partition = (_queue_hash(queue) + shard) % self._layout.shard
-        return Output(topic=topics.RUNS, key=run.run_id, fact=fact, partition=partition)
+        return Output(topic=topics.RUNS, key=key, fact=fact, partition=partition)
 
 
 @lru_cache(maxsize=4096)  # queues: a few hundred in any real deployment
@@ -252,6 +256,7 @@ _ROUTES: Mapping[type[Fact], Callable[[Routes, Any, Any], Outputs]] = {
     BackfillStarted: Routes.event,
     BackfillProgressed: Routes.event,
     BackfillFinished: Routes.event,
+    BreakerResetRequested: Routes.reset,
     RunCancelRequested: Routes.cancel,
     RunInquired: Routes.inquiry,
     RecoveryStarted: Routes.event,

@@ -145,6 +145,13 @@ class TenantDelete(_OfTenant):
     """Remove a tenant's definition; what it has stays, without quotas."""
 
 
+class BreakerReset(_OfTenant):
+    """Close a breaker of the tenant in a queue (`job:send-report`, `host:api.example.com`); all where none is named."""
+
+    queue: Name
+    breaker: Annotated[str, Field(max_length=300)] = ""
+
+
 class RunCancel(Request):
     """Ask a run to end. `name` is its schedule, or `_` and the job of a run that has none."""
 
@@ -183,6 +190,7 @@ REFERENCES: Mapping[type[Request], str] = {
     QueueDelete: "queue",
     TenantPut: "tenant",
     TenantDelete: "tenant",
+    BreakerReset: "tenant",
 }
 
 
@@ -264,6 +272,7 @@ COMMANDS: Mapping[str, type[Request]] = {
     "tidewheel.queue.delete.v1": QueueDelete,
     "tidewheel.tenant.put.v1": TenantPut,
     "tidewheel.tenant.delete.v1": TenantDelete,
+    "tidewheel.breaker.reset.v1": BreakerReset,
     "tidewheel.run.cancel.v1": RunCancel,
     "tidewheel.run.rerun.v1": RunRerun,
     "tidewheel.run.redrive.v1": RunRedrive,

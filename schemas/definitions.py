@@ -66,7 +66,16 @@ BUFFER = 10  # occurrences that may wait under buffer_all, where a definition do
 CONCURRENCY_MAX = 10_000  # runs of one key at once: as many as one worker may hold
 CALENDARS_MAX = 32  # of one schedule: each is asked at every decision
 NEVER_ON_MAX = 32  # error types and rules of a job
+BREAKER_FAILURES_MAX = 10_000
+BREAKER_PROBES_MAX = 100
+BREAKER_MAX = timedelta(hours=1)  # of a breaker's window and wait: what is counted for longer tells of another day
 UNKNOWN_FIELDS_MAX = 1_000  # that are told: for each the nearest known name is looked for
+
+
+def _at_most_an_hour(value: timedelta) -> timedelta:
+    if value > BREAKER_MAX:
+        raise Misfit("range", "must be at most an hour", "write PT1H or less")
+    return value
 
 
 class Retry(Model):
@@ -86,6 +95,20 @@ class Concurrency(Model):
 
     key: Annotated[str, Field(min_length=1, max_length=256)]
     limit: int = Field(strict=True, ge=1, le=CONCURRENCY_MAX)
+
+
+class Breaker(Model):
+    """When runs are held because too many fail: at `failures` within `window` that are `share` of what ended there.
+
+    It holds them for `wait`, then lets `probes` at once go: one that succeeds closes it, one that fails holds the
+    others for twice as long, up to ten minutes (or `wait`). `failures: 0` never holds.
+    """
+
+    failures: int = Field(default=20, strict=True, ge=0, le=BREAKER_FAILURES_MAX)
+    share: Percent = "50%"
+    window: Annotated[LongerDuration, AfterValidator(_at_most_an_hour)] = timedelta(minutes=1)
+    wait: Annotated[LongerDuration, AfterValidator(_at_most_an_hour)] = timedelta(seconds=30)
+    probes: int = Field(default=1, strict=True, ge=1, le=BREAKER_PROBES_MAX)
 
 
 class TaskTarget(Model):
@@ -137,6 +160,7 @@ class Job(Model):
     lease: LongerDuration = timedelta(seconds=30)
     retry: Retry = Retry()
     concurrency: Concurrency | None = None
+    breaker: Breaker | None = None
     log_retention: Later = None
 
 
@@ -357,6 +381,7 @@ _BELOW: Mapping[tuple[type[Model], str], type[Model]] = {
     (Schedule, "job"): Job,
     (Job, "retry"): Retry,
     (Job, "concurrency"): Concurrency,
+    (Job, "breaker"): Breaker,
 }
 _TARGETS: Mapping[Any, type[Model]] = {"task": TaskTarget, "http": HttpTarget, "command": CommandTarget}
 

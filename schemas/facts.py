@@ -104,6 +104,25 @@ class RunDeferReason(StrEnum):
     PAUSED = "paused"
 
 
+class BreakerState(StrEnum):
+    """How a breaker stands: runs are handed out, none is, or a few are to see whether they fail."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class BreakerReason(StrEnum):
+    """Why a breaker changed."""
+
+    FAILURES = "failures"  # too many attempts failed within its window
+    WAITED = "waited"  # it was open for as long as it is: now a few are tried
+    PROBE_FAILED = "probe_failed"
+    PROBE_SUCCEEDED = "probe_succeeded"
+    RESET = "reset"  # somebody closed it
+    UNPROVEN = "unproven"  # nothing was tried for a day
+
+
 @frozen
 class ErrorInfo:
     """What a failed attempt said. `type` is at most 256 characters, `message` at most 4,096."""
@@ -163,6 +182,20 @@ class Concurrency:
 
 
 @frozen
+class BreakerPolicy:
+    """When a breaker opens: at `failures` within `window` that are `percent` of what ended there; never at 0.
+
+    After `wait` it lets `probes` runs go at once. Each probe that fails doubles the wait.
+    """
+
+    failures: int
+    percent: int
+    window: timedelta
+    wait: timedelta
+    probes: int
+
+
+@frozen
 class JobSnapshot:
     """The whole job as it was when the run was created: nothing that changes later changes a run."""
 
@@ -178,6 +211,7 @@ class JobSnapshot:
     version: int | None = None
     concurrency: Concurrency | None = None
     log_retention: timedelta | None = None  # None: as long as the server keeps logs
+    breaker: BreakerPolicy | None = None  # its tenant's in the queue, or else the one there is
 
 
 class Fact:
@@ -435,7 +469,7 @@ class RunCreated(OfSchedule):
 
 @frozen
 class RunDeferred(OfSchedule):
-    """A created run waits for a worker since `since`, and why."""
+    """A created run waits for a worker since `since`, and why. `breaker`: which one, where that is the reason."""
 
     TYPE: ClassVar[str] = "tidewheel.run.deferred.v1"
     tenant: str
@@ -447,6 +481,7 @@ class RunDeferred(OfSchedule):
     until: datetime | None = None
     queue: str = ""  # with `shard`: whose run it is; the dispatcher finds the shard of a logged fact by them
     shard: int = 0
+    breaker: str = ""
 
 
 @frozen
@@ -529,6 +564,38 @@ class DeadLetter(OfSchedule):
     finished_at: datetime
     error: ErrorInfo | None = None
     reason: str = ""  # attempts_used_up | quarantined
+
+
+@frozen
+class BreakerChanged(Fact):
+    """A breaker of a tenant in a queue: `job:<name>`, `schedule:<name>` for a job without a name, or `host:<host>`.
+
+    While it is `open`, until `until`, no run of it is handed out; `since` is when it last was closed. `failures` of
+    `attempts` within its window opened it; `run_id` and `error` are of the last one that failed.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.breaker.changed.v1"
+    tenant: str
+    queue: str
+    shard: int
+    breaker: str
+    state: BreakerState
+    reason: BreakerReason
+    changed_at: datetime
+    since: datetime | None = None
+    until: datetime | None = None
+    failures: int = 0
+    attempts: int = 0
+    run_id: str = ""
+    error: ErrorInfo | None = None
+    by: str = ""
+    note: str = ""
+    command_id: str = ""
+    source: str = ""
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.queue}"
 
 
 # --- backfills ----------------------------------------------------------------------------------------------------
@@ -827,6 +894,7 @@ FACTS: tuple[type[Fact], ...] = (
     RunCancelRequested,
     RunFinished,
     DeadLetter,
+    BreakerChanged,
     BackfillStarted,
     BackfillProgressed,
     BackfillFinished,

@@ -7,7 +7,7 @@ from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from schemas.facts import ErrorInfo, Fact, RunCreated
+from schemas.facts import BreakerPolicy, ErrorInfo, Fact, RunCreated
 from schemas.faults import Fault
 from schemas.frozen import frozen
 
@@ -152,6 +152,27 @@ class RunInquired(Fact):
     @property
     def subject(self) -> str:
         return self.run.subject
+
+
+@frozen
+class BreakerResetRequested(Fact):
+    """Someone asked for a breaker of a tenant to be closed, or for all of them in a shard (`breaker` empty)."""
+
+    TYPE: ClassVar[str] = "tidewheel.breaker.reset_requested.v1"
+    tenant: str
+    queue: str
+    shard: int
+    requested_at: datetime
+    breaker: str = ""
+    by: str = ""
+    note: str = ""
+    command_id: str = ""
+    source: str = ""
+    reply_to: int | None = None
+
+    @property
+    def subject(self) -> str:
+        return f"{self.tenant}/{self.queue}"
 
 
 @frozen
@@ -349,6 +370,7 @@ class TenantLimits:
     queued: int | None = None
     rate: str | None = None
     paused_at: datetime | None = None
+    breaker: BreakerPolicy | None = None  # of hosts, and of jobs that give none
 
 
 @frozen
@@ -389,6 +411,7 @@ PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
     LeaseNotice,
     RunLogged,
     RunInquired,
+    BreakerResetRequested,
     CommandAnswered,
     ScheduleVersion,
     ScheduleCurrent,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from schemas import definitions, identity, rates
-from schemas.definitions import Cron
+from schemas.definitions import Breaker, Cron
 from schemas.models import Day, Instant, LongerDuration, Model, Name, Whole, at_most, whole_seconds
 from schemas.refusals import Misfit
 
@@ -117,14 +117,18 @@ class Queue(Model):
 
 
 class QueueQuota(Model):
-    """What one tenant may have in one queue: runs at work, runs that wait, hand-outs; none of these while paused."""
+    """What one tenant may have in one queue: runs at work, runs that wait, hand-outs; none of these while paused.
+
+    `breaker` is that of the hosts it calls, and of its jobs that give none.
+    """
 
     running: Annotated[int, Field(strict=True, ge=1, le=2**53)] | None = None
     queued: Whole | None = None
     rate: Rate | None = None
     paused: Paused | None = None
+    breaker: Breaker | None = None
 
-    BELOW: ClassVar[Mapping[str, type[Model]]] = {"paused": Paused}
+    BELOW: ClassVar[Mapping[str, type[Model]]] = {"paused": Paused, "breaker": Breaker}
 
 
 class Quota(Model):

@@ -17,7 +17,7 @@ from projections.store import paging, tables
 from projections.store.database import positions_of
 from projections.store.paging import Order, Page
 from schemas import identity
-from schemas.facts import Cause
+from schemas.facts import BreakerState, Cause
 from schemas.faults import Refused
 
 if TYPE_CHECKING:
@@ -341,6 +341,19 @@ class Reader:
             _within(scope, select(table)).with_only_columns(table.c.state, func.count().label("count")).where(recent)
         )
         return {row["state"]: row["count"] for row in self._all(query.group_by(table.c.state))}
+
+    def breakers(
+        self, scope: Scope, *, queue: str | None = None, state: str | None = None, cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page:  # fmt: skip
+        """Breakers by tenant, queue and name; closed ones only where that state is asked for."""
+        table = tables.BREAKERS
+        query = _within(scope, select(table))
+        query = query.where(table.c.state == state if state else table.c.state != BreakerState.CLOSED.value)
+        if queue is not None:
+            query = query.where(table.c.queue == queue)
+        columns = (table.c.tenant, table.c.queue, table.c.breaker, table.c.shard)
+        return self._page(query, tuple(Order(column=column) for column in columns), cursor, limit)
 
     # --- commands, jobs -------------------------------------------------------------------------------------------
 

@@ -25,10 +25,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-VERSION = 10
+VERSION = 11
 # The oldest layout whose tables today's questions can be asked of, while the rows of this one are still being built.
 # A column more or less makes it VERSION; an index, or a fold that says something else, leaves it.
-READABLE_SINCE = 10
+READABLE_SINCE = 11
 
 METADATA = MetaData()
 
@@ -198,10 +198,20 @@ WORKERS = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
+BREAKERS = Table(
+    "breakers", METADATA,
+    _name("tenant", key=True), _name("queue", key=True),
+    Column("shard", Integer, primary_key=True, autoincrement=False), _name("breaker", key=True), _name("state"),
+    _text("reason"), _at("changed_at"), _at("since"), _at("until"), _number("failures"), _number("ended"),
+    _text("run_id"), Column("error", JSON), _text("by"), _text("note"), _at("appended_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
 # The tables that folds make rows of.
 PROJECTED = {
     table.name: table
     for table in (
-        SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, BACKFILLS, STORY, LOGS, COMMANDS, CATALOG, WORKERS
+        SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, BACKFILLS, STORY, LOGS, COMMANDS, CATALOG, WORKERS,
+        BREAKERS,
     )
 }  # fmt: skip

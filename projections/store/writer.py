@@ -191,6 +191,10 @@ def _other_old_rows(
         (schedules, and_(schedules.c.state == "deleted", schedules.c.deleted_at < history_before)),
         (versions, versions.c.removed_at < history_before),
         (activity, activity.c.touched_at < history_before),
+        (
+            tables.BREAKERS,
+            and_(tables.BREAKERS.c.state == "closed", tables.BREAKERS.c.appended_at < history_before),
+        ),
         (tables.WORKERS, tables.WORKERS.c.appended_at < workers_before),
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler import bounds, delays, keys, memory, partition
-from scheduler.commands import backfill, cancel, delete, job_run, pause, put, references, rerun, skip, trigger
+from scheduler.commands import backfill, breaker, cancel, delete, job_run, pause, put, references, rerun, skip, trigger
 from scheduler.commands.verdict import Accepted, Forwarded, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.instants import from_millis
@@ -39,6 +39,7 @@ HANDLERS: Mapping[type[Request], Handler] = {
     commands.BackfillPause: backfill.pause,
     commands.BackfillResume: backfill.resume,
     commands.BackfillCancel: backfill.cancel,
+    commands.BreakerReset: breaker.reset,
     commands.RunCancel: cancel.decide,
     commands.RunRerun: rerun.rerun,
     commands.RunRedrive: rerun.redrive,

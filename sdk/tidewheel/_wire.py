@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 
+class BreakerPolicy(TypedDict):
+    """When a breaker opens: at `failures` within `window` that are `percent` of what ended there; never at 0."""
+
+    failures: int
+    percent: int
+    probes: int
+    wait: str
+    window: str
+
+
 class Concurrency(TypedDict):
     """At most `limit` runs of a tenant that name `key` are with workers of a queue; the smallest limit given counts."""
 
@@ -50,6 +60,7 @@ class HandOut(TypedDict):
 class JobSnapshot(TypedDict):
     """The whole job as it was when the run was created: nothing that changes later changes a run."""
 
+    breaker: NotRequired[BreakerPolicy]
     concurrency: NotRequired[Concurrency]
     deadline: str
     lease: str

@@ -373,6 +373,19 @@ class Client(Asking):
         path = f"/v1/tenants/{quote(tenant or self.tenant, safe='')}/dead-letters:redrive"
         return self._write("POST", path, body, None, idempotency_key)
 
+    # --- breakers ---
+
+    def list_breakers(self, *, tenant: str | None = None, **wanted: Any) -> Page:
+        """Breakers that are not closed; `queue`, `state`, `cursor`, `limit` narrow or widen the list."""
+        return self._list("breakers", tenant, wanted)
+
+    def reset_breaker(
+        self, queue: str, breaker: str | None = None, *, tenant: str | None = None, note: str = ""
+    ) -> Written:
+        """Close a breaker (`job:send-report`, `host:api.example.com`), or all; the answer lists what was not closed."""
+        body = given(queue=queue, breaker=breaker, note=note or None)
+        return self._write("POST", f"/v1/tenants/{quote(tenant or self.tenant, safe='')}/breakers:reset", body)
+
     # --- what happens ---
 
     def events(

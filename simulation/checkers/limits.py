@@ -1,5 +1,7 @@
 """Limits of what is with workers, and of what waits: a part of I20. Keys as runs give them, quotas as adopted.
 
+Breakers are heeded too: nothing goes while one is open.
+
 Counted anew from the dispatcher's facts: a run is with a worker from its hand-out to the end of that attempt, and waits
 for as long as it is open otherwise. One that comes when too many wait ends at once, and no other ends for that reason.
 """
@@ -31,6 +33,7 @@ class _Shard:
         return sum(run[0] == tenant and run not in self.at_work for run in self.open)
 
     paused: dict[str, str | None] = field(default_factory=dict)  # since when; "" the queue itself
+    open_until: dict[NAME, str] = field(default_factory=dict)  # tenant, breaker of a job or schedule
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -58,6 +61,11 @@ def check(evidence: Evidence) -> Iterator[Violation]:
                 shard = shards.setdefault((data["run"]["job"]["queue"], data.get("shard", 0)), _Shard())
                 shard.at_work[data["run"]["tenant"], data["run"]["run_id"]] = data["run"]
                 yield from _handed_out(shard, fact)
+            case "breaker.changed":
+                shard = shards.setdefault((data["queue"], data.get("shard", 0)), _Shard())
+                shard.open_until.pop((data["tenant"], data["breaker"]), None)
+                if data["state"] == "open":
+                    shard.open_until[data["tenant"], data["breaker"]] = data["until"]
             case "attempt.finished":
                 shard = shards.setdefault((data.get("queue", ""), data.get("shard", 0)), _Shard())
                 shard.at_work.pop((data["tenant"], data["run_id"]), None)
@@ -95,6 +103,10 @@ def _handed_out(shard: _Shard, fact: Fact) -> Iterator[Violation]:
             said = f"is handed out beside {len(limits) - 1} of key {key}, of {min(limits)} that may"
     if since := shard.paused.get("") or shard.paused.get(run["tenant"]):
         said = f"is handed out, and its queue is paused for it since {since}"
+    name = run["job"].get("name")
+    breaker = f"schedule:{run['schedule']}" if name is None else f"job:{name}"
+    if until := shard.open_until.get((run["tenant"], breaker)):
+        said = f"is handed out, and {breaker} is open until {until}"
     if said:
         yield Violation(invariant=ID, what=f"{run['tenant']}: run {run['run_id']} {said}", where=fact.place)
 

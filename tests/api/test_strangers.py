@@ -74,6 +74,7 @@ PATHS = """
     POST /v1/tenants/{}/runs/{}:cancel
     POST /v1/tenants/acme/runs:cancel
     POST /v1/runs:cancel
+    POST /v1/tenants/acme/breakers:reset
     POST /v1/queues/{}/workers:report
     POST /v1/queues/default/leases:claim
     POST /v1/leases:heartbeat

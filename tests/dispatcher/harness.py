@@ -12,13 +12,22 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from dispatcher.breakers import DEFAULT
 from dispatcher.core import DispatcherCore
 from dispatcher.inputs import partition_of, shard_key
 from dispatcher.shard import Shard
 from runtime.machine import Moment, Output, Wakeup, Woken
 from runtime.record import Record
 from schemas import codec, topics
-from schemas.facts import Cause, ErrorInfo, Fact, JobSnapshot, RetryPolicy, RunCancelRequested, RunCreated
+from schemas.facts import (
+    Cause,
+    ErrorInfo,
+    Fact,
+    JobSnapshot,
+    RetryPolicy,
+    RunCancelRequested,
+    RunCreated,
+)
 from schemas.internal import FinishedLease, HandOut, RunInquired, WorkerReport
 from schemas.topics import Layout
 
@@ -27,6 +36,7 @@ NEVER_READ = datetime(1970, 1, 1, tzinfo=UTC)
 QUEUE = "mail"
 LAYOUT = Layout(schedule=4, shard=4)
 TASK = "reports.nightly"
+NEVER_HELD = replace(DEFAULT, failures=0)  # most tests are not about breakers, and fail as often as they like
 STEPS_MAX = 10_000  # far beyond what any test needs: asking for ever is a fault
 
 F = TypeVar("F", bound=Fact)
@@ -286,6 +296,7 @@ def job(**given: Any) -> JobSnapshot:
     snapshot = JobSnapshot(
         queue=QUEUE, target={"type": "task", "name": TASK}, payload={}, priority="normal",
         timeout=timedelta(hours=1), deadline=timedelta(days=7), lease=timedelta(seconds=30), retry=retry(),
+        breaker=NEVER_HELD,
     )  # fmt: skip
     return replace(snapshot, **given)
 

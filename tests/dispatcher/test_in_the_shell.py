@@ -141,7 +141,7 @@ def test_every_run_has_one_outcome_whatever_dies_on_the_way(seed):
                 worker.turn()
         line.processor.step(0.0)
         line.clock.advance(timedelta(seconds=line.chance.choice((0.1, 1, 4))))
-    for _ in range(400):
+    for _ in range(800):  # fifty minutes: retries wait for their budget
         line.settle()
         if len(outcomes(line)) == 60:
             break

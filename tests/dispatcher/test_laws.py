@@ -2,20 +2,25 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dispatcher.breakers import DEFAULT
 from runtime.machine import Wakeup
 from schemas.facts import (
     AttemptFinished,
     AttemptStarted,
+    BreakerChanged,
+    BreakerState,
     Concurrency,
     Outcome,
     RunCreated,
     RunFinished,
 )
 from schemas.internal import (
+    BreakerResetRequested,
     CommandAnswered,
     FinishedLease,
     HandOut,
@@ -49,6 +54,7 @@ actions = st.one_of(
     st.tuples(st.just("again"), st.integers(0, 50)),
     st.tuples(st.just("forge"), st.sampled_from(WORKERS), st.integers(0, 50)),
     st.tuples(st.just("limit"), st.sampled_from(LIMITS), st.sampled_from(TENANTS), st.sampled_from(TENANT_LIMITS)),
+    st.tuples(st.just("reset"), st.sampled_from(TENANTS)),
     st.tuples(st.just("reborn"), st.sampled_from(WORKERS), st.booleans()),
     st.tuples(
         st.just("save"),
@@ -74,6 +80,7 @@ class World:
         self.catalog_offset = -1
         self.limits: dict[str, TenantLimits] = {}
         self.queue = QueueLimits()
+        self.breakers: dict[tuple[str, str], tuple[BreakerState, int]] = {}  # and the last hand-out before
 
     def do(self, action) -> None:
         getattr(self, action[0])(*action[1:])
@@ -92,7 +99,11 @@ class World:
         policy = retry(max_attempts=1 + number % 3, never_on=("Never",))
         priority = ("critical", "normal", "bulk")[number % 3]
         limit = Concurrency(key="db", limit=1 + number % 2) if number % 2 else None
-        given = job(retry=policy, timeout=job().lease * 4, priority=priority, concurrency=limit)
+        breaker = replace(DEFAULT, failures=1 + number % 2, percent=1, wait=timedelta(seconds=5))
+        given = job(
+            name=f"job-{number % 2}", retry=policy, timeout=job().lease * 4, priority=priority, concurrency=limit,
+            breaker=breaker,
+        )  # fmt: skip
         return run(number, tenant=TENANTS[number % 3 == 1], job=given)
 
     def cancel(self, number: int) -> None:
@@ -108,6 +119,10 @@ class World:
         )  # fmt: skip
         self.bench.happened(fact)
         self.bench.wake()
+
+    def reset(self, tenant: str) -> None:
+        at = self.bench.now
+        self.bench.give(BreakerResetRequested(tenant=tenant, queue=self.bench.queue, shard=0, requested_at=at))
 
     def later(self, seconds: float) -> None:
         self.bench.later(seconds)
@@ -184,6 +199,9 @@ class World:
             self.last_offset = fact.offset
             self.live[run_id] = fact
             self.judge_limits(fact)
+            self.judge_breaker(fact)
+        if isinstance(fact, BreakerChanged):
+            self.breakers[fact.tenant, fact.breaker] = (fact.state, self.last_offset)
         if isinstance(fact, AttemptFinished):
             assert fact.handout == self.live.pop(run_id).offset
         if isinstance(fact, AttemptStarted):
@@ -206,6 +224,14 @@ class World:
         if fact.run.job.concurrency is not None:
             limits = [item.job.concurrency for item in mine if item.job.concurrency is not None]
             assert len(limits) <= min(item.limit for item in limits), "a concurrency key is exceeded"
+
+    def judge_breaker(self, fact: HandOut) -> None:
+        """By what is live, counted anew: nothing of an open breaker goes, and of a half-open one a single run."""
+        tenant, name = fact.run.tenant, fact.run.job.name
+        state, before = self.breakers.get((tenant, f"job:{name}"), (BreakerState.CLOSED, -1))
+        assert state is not BreakerState.OPEN, "its breaker is open"
+        tried = [item for item in self.live.values() if (item.run.tenant, item.run.job.name) == (tenant, name)]
+        assert state is BreakerState.CLOSED or sum(item.offset > before for item in tried) <= 1, "two probes"
 
     def judge_all(self) -> None:
         facts = self.bench.facts

@@ -859,3 +859,30 @@ def test_a_choice_without_open_runs_says_so(tidewheel_, routes):
 )
 def test_a_cancel_names_runs_or_says_all(tidewheel_, words):
     assert tidewheel_("runs", "cancel", *words.split())[0] == 2
+
+
+def test_breakers_are_listed_with_since_when_and_why(tidewheel_, routes):
+    shown = {
+        "tenant": "acme", "queue": "mail", "breaker": "host:x", "state": "open", "since": "2026-03-01T00:00:00Z",
+        "until": "2026-03-01T00:00:30Z", "failures": 20, "ended": 25, "error": {"type": "http:503"},
+    }  # fmt: skip
+    routes["GET", "/v1/tenants/acme/breakers?queue=mail"] = Response({"breakers": [shown]})
+    _, out, _ = tidewheel_("breakers", "list", "--tenant", "acme", "--queue", "mail")
+    assert out.splitlines()[1].split() == [
+        "acme", "mail", "host:x", "open", "2026-03-01", "00:00:00Z", "2026-03-01", "00:00:30Z", "20", "of", "25",
+        "http:503:",
+    ]  # fmt: skip
+
+
+def test_a_breaker_is_closed_and_says_what_it_was(tidewheel_, routes, requests):
+    routes["POST", "/v1/tenants/acme/breakers:reset"] = [
+        Response({"reset": [{"breaker": "job:a", "was": "half_open", "since": "2026-03-01T00:00:00Z"}], "left": 0}),
+        Response({"reset": [], "left": 0}),
+    ]
+    out = tidewheel_("breakers", "reset", "job:a", "--tenant", "acme", "--queue", "mail", "--note", "mended")
+    assert out == (0, "acme/job:a closed; it was half open since 2026-03-01 00:00:00Z\n", "")
+    assert tidewheel_("breakers", "reset", "--all", "--tenant", "acme") == (0, "nothing was open\n", "")
+    assert [each.json for each in requests] == [
+        {"queue": "mail", "breaker": "job:a", "note": "mended"}, {"queue": "default"},
+    ]  # fmt: skip
+    assert tidewheel_("breakers", "reset")[0] == 2

@@ -23,6 +23,7 @@ REFUSED, UNREACHABLE = 1, 3
 OWN = {
     "apply": "tidewheel.cli.apply:apply",
     "backfills": "tidewheel.cli.backfills:backfills",
+    "breakers": "tidewheel.cli.breakers:breakers",
     "calendars": "tidewheel.cli.calendars:calendars",
     "dead-letters": "tidewheel.cli.dead_letters:dead_letters",
     "events": "tidewheel.cli.events:events",

@@ -88,3 +88,22 @@ def test_a_run_that_is_turned_away_while_there_is_room_is_found():
     assert found(queued(2), created("12:00:05"), turned_away(6)) == [said.format(2)]
     assert found(created("12:00:05"), turned_away(6)) == [said.format("any number")]
     assert found(queued(1), created("12:00:05"), turned_away(6)) == []
+
+
+def tripped(state: str, breaker: str = "schedule:s") -> dict[str, Any]:
+    until = "2026-03-01T12:00:34Z"
+    return event(
+        "breaker.changed", subject="acme/default", tenant="acme", queue="default", shard=0, breaker=breaker,
+        state=state, until=until if state == "open" else None,
+    )  # fmt: skip
+
+
+def test_a_hand_out_while_its_breaker_is_open_is_found():
+    said = (
+        "I20 dispatcher-changelog-0@0: acme: run s.20260301T120005Z is handed out, and schedule:s is open until "
+        "2026-03-01T12:00:34Z"
+    )
+    assert found(tripped("open"), handed(5)) == [said]
+    assert found(tripped("open"), tripped("half_open"), handed(5)) == []
+    assert found(tripped("open"), handed(5, tenant="umbrella")) == []
+    assert found(tripped("open", "schedule:t"), handed(5)) == []

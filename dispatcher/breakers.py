@@ -1,0 +1,207 @@
+"""When runs of a job, or calls of a host, are held because too many of them fail.
+
+A breaker belongs to a tenant in a shard: one for each job (or schedule whose job has no name), one for each host that
+its HTTP targets name. It is closed, and counts what fails; open, and nothing of it is handed out; then half open: a
+few runs go, and the first of them that ends settles it.
+
+    closed ──too many fail──▶ open ──its wait is over──▶ half open ──one succeeds──▶ closed
+                               ▲                            │
+                               └──one fails: twice as long──┘
+
+Attempts are counted in sixths of the window. Nothing is counted before the first failure, so a job that does not fail
+costs no row. Who was handed out before the last change says nothing about what came after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from schemas.facts import (
+    AttemptFinished,
+    AttemptOutcome,
+    BreakerChanged,
+    BreakerPolicy,
+    BreakerReason,
+    BreakerState,
+    ErrorInfo,
+    RunCreated,
+)
+from schemas.frozen import frozen
+
+DEFAULT = BreakerPolicy(
+    failures=20, percent=50, window=timedelta(minutes=1), wait=timedelta(seconds=30), probes=1
+)  # what a definition says that gives part of one
+SLOTS = 6  # parts of a window: what is counted is at most a sixth older or younger than it says
+WAIT_MAX = timedelta(minutes=10)  # unless the wait itself is longer: by then somebody looks at it anyway
+UNPROVEN = timedelta(days=1)  # a half-open breaker of which nothing was tried for so long holds nobody any more
+REMEMBERED = timedelta(hours=1)  # the longest window there may be: an older count is none
+MESSAGE_MAX = 256
+NAME_MAX = 300
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING = (0,) * SLOTS
+
+# What a caller can say of a host: it is not well, or it has answered. Anything else says nothing of it.
+_UNWELL = frozenset({"http:timeout", "http:unreachable", "http:broken", "http:408", "http:425", "http:429"})
+
+
+@frozen
+class Breaker:
+    """How a breaker stands. `since` is when it was last closed; `opened` counts how often it opened since then."""
+
+    tenant: str
+    name: str
+    policy: BreakerPolicy
+    noted_at: datetime
+    state: BreakerState = BreakerState.CLOSED
+    changed_at: datetime | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    opened: int = 0
+    failures: tuple[int, ...] = _NOTHING  # the oldest sixth first; the last one is that of `noted_at`
+    others: tuple[int, ...] = _NOTHING
+    probe_failed: bool | None = None  # how the first probe ended
+    run_id: str = ""
+    error: ErrorInfo | None = None
+
+
+class Change(NamedTuple):
+    """What becomes of a breaker, and when."""
+
+    state: BreakerState
+    reason: BreakerReason
+    until: datetime | None = None
+
+
+def name_of(run: RunCreated) -> str:
+    """The breaker of a run's job; empty for a job without a name, whose breaker is its schedule's."""
+    return "" if run.job.name is None else f"job:{run.job.name}"
+
+
+def host_of(run: RunCreated) -> str:
+    """The breaker of the host that a run calls; empty where it calls none, or none that can be read."""
+    target = run.job.target
+    if target.get("type") != "http":
+        return ""
+    try:
+        parts = urlsplit(str(target.get("url", "")))
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return ""
+    return f"host:{host}{f':{port}' if port else ''}"[:NAME_MAX] if host else ""
+
+
+def says(fact: AttemptFinished) -> bool | None:
+    """Whether an attempt failed, for the breaker of its job; None when its end says nothing of the job."""
+    if fact.outcome is AttemptOutcome.SUCCEEDED:
+        return False
+    if fact.outcome is AttemptOutcome.TIMED_OUT:
+        return None if fact.error is not None and fact.error.type == "deadline" else True
+    return True if fact.outcome is AttemptOutcome.FAILED else None
+
+
+def says_of_host(fact: AttemptFinished) -> bool | None:
+    """The same of the host that it called: one that refuses a request is well."""
+    failed = says(fact)
+    if not failed or fact.outcome is AttemptOutcome.TIMED_OUT:
+        return failed
+    type_ = "" if fact.error is None else fact.error.type
+    if type_ in _UNWELL or (type_.startswith("http:5") and len(type_) == len("http:500")):
+        return True
+    return False if type_.startswith("http:4") else None
+
+
+def noted(known: Breaker | None, fact: AttemptFinished, name: str, policy: BreakerPolicy, *, failed: bool) -> Breaker:
+    """The breaker with one attempt more."""
+    at = fact.finished_at
+    before = known or Breaker(tenant=fact.tenant, name=name, policy=policy, noted_at=at)
+    gone = SLOTS if before.policy.window != policy.window else _slot(at, policy) - _slot(before.noted_at, policy)
+    new = replace(
+        before, policy=policy, noted_at=max(at, before.noted_at),
+        failures=_with(before.failures, gone, int(failed)), others=_with(before.others, gone, int(not failed)),
+    )  # fmt: skip
+    if failed:
+        error = fact.error and ErrorInfo(type=fact.error.type, message=fact.error.message[:MESSAGE_MAX])
+        new = replace(new, run_id=fact.run_id, error=error)
+    if new.state is BreakerState.HALF_OPEN and new.probe_failed is None:
+        new = replace(new, probe_failed=failed)
+    return new
+
+
+def due_at(breaker: Breaker) -> datetime | None:
+    """When it changes."""
+    if breaker.state is BreakerState.CLOSED:
+        return breaker.noted_at if _is_exceeded(breaker) else None
+    if breaker.state is BreakerState.OPEN:
+        return breaker.until
+    assert breaker.changed_at is not None
+    return breaker.changed_at + UNPROVEN if breaker.probe_failed is None else breaker.noted_at
+
+
+def change(breaker: Breaker, now: datetime) -> Change:
+    """What becomes of one that is due."""
+    if breaker.state is BreakerState.CLOSED:
+        return _opens(breaker, BreakerReason.FAILURES, now)
+    if breaker.state is BreakerState.OPEN:
+        return Change(BreakerState.HALF_OPEN, BreakerReason.WAITED)
+    if breaker.probe_failed:
+        return _opens(breaker, BreakerReason.PROBE_FAILED, now)
+    reason = BreakerReason.UNPROVEN if breaker.probe_failed is None else BreakerReason.PROBE_SUCCEEDED
+    return Change(BreakerState.CLOSED, reason)
+
+
+def fact_of(breaker: Breaker, to: Change, queue: str, shard: int, now: datetime) -> BreakerChanged:
+    """What a change says. The last failure goes with it as long as it matters."""
+    failures, attempts = counts(breaker)
+    is_closed = to.state is BreakerState.CLOSED
+    return BreakerChanged(
+        tenant=breaker.tenant, queue=queue, shard=shard, breaker=breaker.name, state=to.state, reason=to.reason,
+        changed_at=now, since=breaker.since or now, until=to.until, failures=failures, attempts=attempts,
+        run_id="" if is_closed else breaker.run_id, error=None if is_closed else breaker.error,
+    )  # fmt: skip
+
+
+def changed(breaker: Breaker, fact: BreakerChanged) -> Breaker:
+    """The breaker after a change: it counts anew."""
+    opened = 0 if fact.state is BreakerState.CLOSED else breaker.opened + (fact.state is BreakerState.OPEN)
+    return Breaker(
+        tenant=breaker.tenant, name=breaker.name, policy=breaker.policy, noted_at=fact.changed_at, state=fact.state,
+        changed_at=fact.changed_at, since=None if fact.state is BreakerState.CLOSED else fact.since,
+        until=fact.until, opened=opened, run_id=fact.run_id, error=fact.error,
+    )  # fmt: skip
+
+
+def is_over(breaker: Breaker, at: datetime) -> bool:
+    """Whether a closed one has nothing to say any longer."""
+    return breaker.state is BreakerState.CLOSED and at - breaker.noted_at >= REMEMBERED
+
+
+def counts(breaker: Breaker) -> tuple[int, int]:
+    """How many failed, and of how many."""
+    failures = sum(breaker.failures)
+    return failures, failures + sum(breaker.others)
+
+
+def _opens(breaker: Breaker, reason: BreakerReason, now: datetime) -> Change:
+    wait = breaker.policy.wait
+    longest = max(wait, WAIT_MAX)
+    doublings = min(breaker.opened, 10)  # a thousand times: far beyond what is longest
+    return Change(BreakerState.OPEN, reason, now + min(wait * 2**doublings, longest))
+
+
+def _is_exceeded(breaker: Breaker) -> bool:
+    failures, attempts = counts(breaker)
+    policy = breaker.policy
+    return 0 < policy.failures <= failures and failures * 100 >= attempts * policy.percent
+
+
+def _slot(at: datetime, policy: BreakerPolicy) -> int:
+    return (at - _EPOCH) // (policy.window / SLOTS)
+
+
+def _with(slots: tuple[int, ...], gone: int, more: int) -> tuple[int, ...]:
+    """The last sixths, `gone` of them later; an instant before the last one counts for it."""
+    kept = (*slots, *_NOTHING)[min(max(gone, 0), SLOTS) :][:SLOTS]
+    return (*kept[:-1], kept[-1] + more)

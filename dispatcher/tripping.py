@@ -1,0 +1,179 @@
+"""The breakers of a shard: which of them hold runs, what is being tried of them, and which changes next.
+
+A run that begins to wait while a breaker of its own is not closed stands apart, in a leaf of that breaker. One that
+waited before is met when its turn comes: it is told then, and goes there too. So a breaker that opens costs nothing by
+itself, however many runs wait behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import takewhile
+
+from dispatcher import breakers
+from dispatcher.breakers import Breaker
+from dispatcher.run import OpenRun, key_of
+from dispatcher.timers import Timers
+from schemas.facts import AttemptFinished, BreakerChanged, BreakerPolicy, BreakerState
+
+
+class Breakers:
+    """`on_changed` is called with tenant and name of each whose runs may be handed out more or less than before."""
+
+    def __init__(
+        self, policy_of: Callable[[str], BreakerPolicy | None], on_changed: Callable[[str, str], None]
+    ) -> None:
+        self._policy_of = policy_of  # that a tenant's definition gives
+        self._on_changed = on_changed
+        self._closed: dict[str, Breaker] = {}  # by key; the one that was noted last stands last
+        self._tripped: dict[str, Breaker] = {}
+        self._probes: dict[str, dict[str, None]] = {}  # runs that are tried, of those that are half open
+        self._timers: Timers[str] = Timers(self._due_at)
+        self.touched: dict[str, None] = {}  # keys of those whose rows are to be written
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Breaker | None:
+        """A breaker that has something to say."""
+        return self._tripped.get(key) or self._closed.get(key)
+
+    @property
+    def tripped_count(self) -> int:
+        """How many are not closed."""
+        return len(self._tripped)
+
+    def first_due(self) -> tuple[datetime, str] | None:
+        """The breaker that changes first, and when."""
+        return self._timers.first()
+
+    def is_shut(self, tenant: str, name: str) -> bool:
+        """Whether nothing of it may be handed out now."""
+        key = key_of_breaker(tenant, name)
+        breaker = self._tripped.get(key)
+        if breaker is None:
+            return False
+        if breaker.state is BreakerState.OPEN or breaker.probe_failed is not None:
+            return True
+        return len(self._probes.get(key, ())) >= breaker.policy.probes
+
+    def since(self, tenant: str, name: str) -> datetime | None:
+        """Since when it has not been closed."""
+        breaker = self._tripped.get(key_of_breaker(tenant, name))
+        return None if breaker is None else breaker.since
+
+    def until(self, tenant: str, name: str) -> datetime | None:
+        """Until when nothing of it is handed out; None when that is not known."""
+        breaker = self._tripped.get(key_of_breaker(tenant, name))
+        return None if breaker is None else breaker.until
+
+    def holding(self, run: OpenRun) -> str:
+        """The breaker that a run which begins to wait stands behind; empty where all of its own are closed."""
+        if not self._tripped:
+            return ""
+        return next((name for name in run.breakers if key_of_breaker(run.tenant, name) in self._tripped), "")
+
+    def blocking(self, run: OpenRun) -> str:
+        """The breaker that keeps a run from being handed out; empty where none does."""
+        if not self._tripped:
+            return ""
+        return next((name for name in run.breakers if self.is_shut(run.tenant, name)), "")
+
+    def trying(self, run: OpenRun) -> Iterator[str]:
+        """The breakers of which a run would be a probe."""
+        if self._tripped:
+            yield from (name for name in run.breakers if key_of_breaker(run.tenant, name) in self._tripped)
+
+    def tripped_of(self, tenant: str) -> Iterator[Breaker]:
+        """Those of a tenant that are not closed, by name."""
+        mine = (breaker for breaker in self._tripped.values() if breaker.tenant == tenant)
+        yield from sorted(mine, key=lambda breaker: breaker.name)
+
+    # --- changes --------------------------------------------------------------------------------------------------
+
+    def restore(self, breaker: Breaker) -> None:
+        """A breaker as its row says, in the order in which they were noted."""
+        key = key_of_breaker(breaker.tenant, breaker.name)
+        (self._closed if breaker.state is BreakerState.CLOSED else self._tripped)[key] = breaker
+        self._expect(key)
+
+    def note(self, run: OpenRun, fact: AttemptFinished) -> None:
+        """An attempt ended; it counts where it was handed out since the breaker last changed."""
+        policy = self._policy_of(run.tenant) or breakers.DEFAULT
+        if (failed := breakers.says(fact)) is not None:
+            self._note(run, fact, run.own_breaker, run.breaker_policy or policy, failed=failed)
+        if run.host_breaker and (failed := breakers.says_of_host(fact)) is not None:
+            self._note(run, fact, run.host_breaker, policy, failed=failed)
+
+    def change(self, fact: BreakerChanged) -> None:
+        """A breaker stands otherwise."""
+        key = key_of_breaker(fact.tenant, fact.breaker)
+        known = self.get(key)
+        if known is None:
+            policy = self._policy_of(fact.tenant) or breakers.DEFAULT
+            known = Breaker(tenant=fact.tenant, name=fact.breaker, policy=policy, noted_at=fact.changed_at)
+        self._probes.pop(key, None)
+        self._keep(key, breakers.changed(known, fact))
+        self._on_changed(fact.tenant, fact.breaker)
+
+    def taken(self, run: OpenRun) -> None:
+        """A run is with a worker, since the instant that it says."""
+        self._tried(run, lambda probes, key: probes.__setitem__(key, None))
+
+    def given_back(self, run: OpenRun) -> None:
+        """A run is with a worker no longer."""
+        self._tried(run, lambda probes, key: probes.pop(key, None))
+
+    # --- what follows ---------------------------------------------------------------------------------------------
+
+    def _tried(self, run: OpenRun, change: Callable[[dict[str, None], str], object]) -> None:
+        for name in self.trying(run):
+            key = key_of_breaker(run.tenant, name)
+            breaker = self._tripped[key]
+            if breaker.state is BreakerState.HALF_OPEN and not _is_older(run, breaker):
+                change(self._probes.setdefault(key, {}), key_of(run))
+                self._on_changed(run.tenant, name)
+
+    def _note(self, run: OpenRun, fact: AttemptFinished, name: str, policy: BreakerPolicy, *, failed: bool) -> None:
+        key = key_of_breaker(run.tenant, name)
+        known = self.get(key)
+        if known is None and not (failed and policy.failures):
+            return
+        if known is not None and (known.state is BreakerState.OPEN or _is_older(run, known)):
+            return
+        self._forget(fact.finished_at)
+        self._keep(key, breakers.noted(known, fact, name, policy, failed=failed))
+        self._on_changed(run.tenant, name)
+
+    def _keep(self, key: str, breaker: Breaker) -> None:
+        self._closed.pop(key, None)
+        self._tripped.pop(key, None)
+        (self._closed if breaker.state is BreakerState.CLOSED else self._tripped)[key] = breaker
+        self.touched[key] = None
+        self._expect(key)
+
+    def _forget(self, at: datetime) -> None:
+        """Closed ones that have nothing to say any longer; the longest untouched stand first."""
+        gone = list(takewhile(lambda pair: breakers.is_over(pair[1], at), self._closed.items()))
+        for key, _ in gone:
+            del self._closed[key]
+            self.touched[key] = None
+
+    def _expect(self, key: str) -> None:
+        due_at = self._due_at(key)
+        if due_at is not None:
+            self._timers.not_before(key, due_at)
+
+    def _due_at(self, key: str) -> datetime | None:
+        breaker = self.get(key)
+        return None if breaker is None else breakers.due_at(breaker)
+
+
+def key_of_breaker(tenant: str, name: str) -> str:
+    """What a breaker goes by in its shard."""
+    return f"{tenant}/{name}"
+
+
+def _is_older(run: OpenRun, breaker: Breaker) -> bool:
+    """Whether a run was handed out before the breaker last changed."""
+    return breaker.changed_at is not None and run.handed_out() < breaker.changed_at

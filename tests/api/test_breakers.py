@@ -1,0 +1,64 @@
+"""Breakers over HTTP: which are not closed, and closing them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.facts import BreakerChanged, BreakerReason, BreakerState
+from tests.api.house import answer
+from tests.projections.histories import at
+
+pytestmark = pytest.mark.anyio
+
+
+def changed(breaker: str, state: BreakerState, tenant: str = "acme", queue: str = "mail") -> BreakerChanged:
+    return BreakerChanged(
+        tenant=tenant, queue=queue, shard=0, breaker=breaker, state=state, reason=BreakerReason.FAILURES,
+        changed_at=at(0), since=at(0), until=at(30), failures=20, attempts=25,
+    )  # fmt: skip
+
+
+async def names(house: Any, path: str) -> list[str]:
+    return [each["breaker"] for each in (await house.http.get(path)).json()["breakers"]]
+
+
+async def test_the_list_has_what_is_not_closed_with_since_when_and_why(house):
+    house.happened(
+        changed("job:a", BreakerState.OPEN), changed("job:b", BreakerState.CLOSED),
+        changed("job:c", BreakerState.HALF_OPEN, queue="other"), changed("host:x", BreakerState.OPEN, "umbrella"),
+    )  # fmt: skip
+    shown = (await house.http.get("/v1/tenants/acme/breakers?queue=mail")).json()["breakers"]
+    assert shown == [
+        {
+            "tenant": "acme", "queue": "mail", "breaker": "job:a", "state": "open", "reason": "failures",
+            "since": "2026-03-01T00:00:00Z", "until": "2026-03-01T00:00:30Z", "changed_at": "2026-03-01T00:00:00Z",
+            "failures": 20, "ended": 25,
+        }
+    ]  # fmt: skip
+    assert await names(house, "/v1/tenants/acme/breakers") == ["job:a", "job:c"]
+    assert await names(house, "/v1/breakers?state=open") == ["job:a", "host:x"]
+    assert await names(house, "/v1/breakers?state=closed") == ["job:b"]
+    assert (await house.http.get("/v1/breakers?state=opn")).status_code == 422
+
+
+async def test_a_reset_is_a_command_of_the_tenant_and_its_dispatcher_answers(house):
+    body = {"tenant": "acme", "queue": "mail", "reset": [{"breaker": "job:a", "was": "open"}], "left": 0}
+    house.owner = lambda command, record: [answer(record, 200, body=body)]
+    asked = {"queue": "mail", "breaker": "job:a", "note": "mended"}
+    response = await house.http.post("/v1/tenants/acme/breakers:reset", json=asked)
+    assert (response.status_code, response.json()) == (200, body)
+    (command,) = house.commands()
+    assert (command["type"], command["subject"]) == ("tidewheel.breaker.reset.v1", "acme/_")
+    assert command["data"] == {"tenant": "acme", "name": "_", **asked}
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [({}, "/queue"), ({"queue": "mail", "job": "a"}, "/job"), ({"queue": "a b"}, "/queue"), ({"queue": 1}, "/queue")],
+)
+async def test_a_reset_that_cannot_be_meant_is_refused(house, body, pointer):
+    response = await house.http.post("/v1/tenants/acme/breakers:reset", json=body)
+    assert (response.status_code, response.json()["faults"][0]["pointer"]) == (422, pointer)
+    assert house.commands() == []
