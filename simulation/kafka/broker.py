@@ -258,8 +258,8 @@ class Broker:
                 continue
             elif not partition.begin <= position <= partition.end:
                 found.append(Fetched(name, Code.OFFSET_OUT_OF_RANGE, (), position, position))
-            elif position < (stable := partition.stable):
-                records, behind, _ = partition.read(position, FETCH_BYTES, self._records_max())
+            elif position < (stable := partition.stable if request.committed else partition.end):
+                records, behind, _ = partition.read(position, FETCH_BYTES, self._records_max(), stable)
                 found.append(Fetched(name, Code.NONE, records, behind, stable))
         return found
 

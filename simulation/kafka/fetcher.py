@@ -24,6 +24,7 @@ class SimulatedFetcher:
     def __init__(self, host: Host, config: Mapping[str, Any], *, logger: Any = None) -> None:  # noqa: ARG002 -- its signature
         host.check_alive()
         self._host = host
+        self._committed = config.get("isolation.level", "read_committed") == "read_committed"
         self._connection = host.network.connect(host.machine, "reader")
         host.network.readers += 1
         self._name = f"{host.machine.name}:{host.network.readers}"
@@ -97,7 +98,7 @@ class SimulatedFetcher:
             return
         self._asking = True
         session = self._session
-        request = Fetch(self._name, tuple(self._positions.items()), WAIT_SECONDS)
+        request = Fetch(self._name, tuple(self._positions.items()), WAIT_SECONDS, self._committed)
         self._connection.send(request, partial(self._answered, session), ANSWER_SECONDS)
 
     def _answered(self, session: int, answer: Answer) -> None:

@@ -59,7 +59,9 @@ class Ended(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """One ordered sequence. What is aborted is taken out when its marker comes: nobody reads it before or after."""
+    """One ordered sequence. What is aborted is taken out when its marker comes: only whoever does
+    not ask for committed records reads it before.
+    """
 
     name: TopicPartition
     begin: int = 0
@@ -155,9 +157,11 @@ class Partition:
             for fetch in waiting.values():
                 fetch.look()
 
-    def read(self, position: int, bytes_max: int, records_max: int) -> tuple[list[Record], int, int]:
+    def read(
+        self, position: int, bytes_max: int, records_max: int, until: int | None = None
+    ) -> tuple[list[Record], int, int]:  # fmt: skip
         """Readable records from a position, the position behind them, and their size; one however large it is."""
-        stable = self.stable
+        stable = self.stable if until is None else until
         first, last = self.since(position), self.since(stable)
         size, index = 0, first
         while index < last and index - first < records_max and (size < bytes_max or index == first):

@@ -174,11 +174,15 @@ class EndTransaction(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """Committed records from these offsets; waits for some → `Fetched` of each partition that has something to say."""
+    """Records from these offsets; waits for some → `Fetched` of each partition that has something to say.
+
+    `committed` ones alone, as all of ours ask: whoever does not ask for that gets what may be aborted yet.
+    """
 
     client: str
     partitions: Sequence[tuple[TopicPartition, int]]
     wait_seconds: float
+    committed: bool = True
 
 
 class Fetched(NamedTuple):

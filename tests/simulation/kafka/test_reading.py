@@ -3,10 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
+import confluent_kafka
 import pytest
 
 from runtime.log import LogError, OffsetOutOfRange, Reader
 from schemas.topics import Cleanup
+from simulation.kafka.fetcher import SimulatedFetcher
 from simulation.kafka.network import Fate, Fates, NetworkFaults
 from simulation.loop import Killed
 from tests.runtime.logs.words import E0, E1, EVENTS, PLENTY, S0, drain, texts, to, write
@@ -268,3 +270,19 @@ def test_a_late_answer_to_a_fetch_is_void_when_the_reader_was_sent_elsewhere(wor
         return texts(drain(reader, {E0: 3}))
 
     assert world.run(body) == ["c"]
+
+
+@pytest.mark.parametrize(("level", "seen"), [("read_committed", []), ("read_uncommitted", ["open"])])
+def test_what_is_not_committed_is_read_by_whoever_does_not_ask_for_committed_records(world, level, seen):
+    def body():
+        log: Any = world.log()
+        producer = log.open_producer("scheduler.0", group="scheduler")
+        producer.begin()
+        producer.send(to(E0, "open"))
+        producer.flush()
+        fetcher = SimulatedFetcher(log._host, {"isolation.level": level})
+        fetcher.incremental_assign([confluent_kafka.TopicPartition(*E0, 0)])
+        found = fetcher.poll(1.0)
+        return [] if found is None else texts([found.record])
+
+    assert world.run(body) == seen
