@@ -134,7 +134,8 @@ class _Case:
         if unnamed:
             detail = f"{_in_words(decision)}, and does not say which version of {', '.join(sorted(unnamed))} was asked"
             self._accuse("unexpected", _text(nominal), detail)
-        out = self._is_out(nominal) or closed(self._catalog, used, zone, nominal)
+        waited = bool(decision.run_id) and nominal in self._story.deferred  # a calendar was asked before that
+        out = self._is_out(nominal) or (False if waited else closed(self._catalog, used, zone, nominal))
         if out is not None and out != (decision.reason == EXCLUDED):
             detail = f"{_in_words(decision)}, which is {'not ' * (decision.reason == EXCLUDED)}excluded"
             self._accuse("unexpected", _text(nominal), detail)
@@ -143,7 +144,8 @@ class _Case:
         """No run is of a window that skips, nor made in one that defers; and what is frozen is so by a freeze."""
         used = decision.used
         if decision.run_id:
-            self._freeze_or_not(nominal, decision, [frozen(self._catalog, used, nominal, SKIP)], wanted=False)
+            if nominal not in self._story.deferred:  # decided to come, before it is asked whether it may begin
+                self._freeze_or_not(nominal, decision, [frozen(self._catalog, used, nominal, SKIP)], wanted=False)
             defers = [frozen(self._catalog, used, instant, DEFER) for instant in (decision.due, decision.made)]
             if defers == [True, True]:
                 self._accuse("unexpected", _text(nominal), f"{_in_words(decision)}, made while a freeze defers it")

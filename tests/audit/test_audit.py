@@ -192,6 +192,19 @@ def test_what_a_freeze_holds_is_pending_and_then_a_run_or_frozen(world_that_defe
     assert (report(world).clean, report(world).skipped, report(world).created) == (True, {"frozen": 1}, 1)
 
 
+def test_a_run_that_waited_is_not_judged_by_what_was_put_since():
+    """At one nothing stood in its way but a run; a freeze and a calendar were put at half past one."""
+    world = World()
+    world.version(cron="0 * * * *", exclude={"calendars": ["uk"]})
+    once = {"from": "2026-03-02T13:00:00Z", "to": "2026-03-02T14:00:00Z", "timezone": "UTC", "action": "skip"}
+    world.adopted("tenant", "_", 1, {"freezes": [once]})
+    world.adopted("calendar", "uk", 1, {"dates": ["2026-03-02"]})
+    world.deferred("13:00", used={UK: 0})
+    world.created("13:00", created_at=at("13:40"), used={ACME: 1, UK: 1})
+    world.decided(at("13:50"))
+    assert found(world) == []
+
+
 def test_a_run_that_is_made_while_a_freeze_defers_it_is_accused(world_that_defers):
     world_that_defers.created("13:00", created_at=at("13:10"), used={ACME: 1})
     detail = "run tick.20260302T130000Z, made while a freeze defers it"
