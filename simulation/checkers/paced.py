@@ -30,6 +30,7 @@ class _Schedule:
     taken: bool = True
     backlog: dict[str, datetime] = field(default_factory=dict)  # instants of release by nominal ones
     live: set[str] = field(default_factory=set)  # nominal instants that wait and were not missed
+    placed: set[str] = field(default_factory=set)  # of those, what a freeze defers
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -51,7 +52,9 @@ def _follow(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
             schedule.before = schedule.turn if schedule.taken else schedule.before
             schedule.turn, schedule.taken = instant(data["release_at"]), False
         case "occurrence.deferred" if data["reason"] == "frozen":
-            _left(schedule, data["nominal_time"])  # It has its turn when the freeze is over.
+            if data["nominal_time"] in schedule.live:
+                schedule.placed.add(data["nominal_time"])  # It keeps its place in the line, and needs no turn.
+            _left(schedule, data["nominal_time"])  # Others have their turn when the freeze is over.
         case "occurrence.deferred" if data.get("release_at"):
             yield from _turn_taken(schedule, fact)
             schedule.backlog[data["nominal_time"]] = instant(data["release_at"])
@@ -60,7 +63,7 @@ def _follow(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
         case "occurrence.skipped" if data.get("nominal_time"):
             _left(schedule, data["nominal_time"])
         case "run.created" if data.get("nominal_time"):
-            if data["cause"] == "catch_up":
+            if data["cause"] == "catch_up" and data["nominal_time"] not in schedule.placed:
                 yield from _created(schedule, fact)
             _left(schedule, data["nominal_time"])
 

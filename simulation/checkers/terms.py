@@ -3,8 +3,8 @@
 - Nothing is created for an instant at which its schedule was paused, nor may more of its runs be active than it allows;
   nothing is skipped for a run in the way when there is none.
 - What is only late is not missed (see `grace`), and a command that waits for the catalog waits (see `awaited`).
-- A run has the version of its job that its partition had adopted (see `adopted`), and what is asked of occurrences and
-  of whole sets of runs is done (see `asked`).
+- A run has the version of its job that its partition had adopted (see `adopted`), none is where a calendar or a freeze
+  stands in its way (see `closed`), and what is asked of occurrences and of whole sets of runs is done (see `asked`).
 - A change takes effect when it was published, not when it was read: never later, unless something before it forbids it.
 - Words of one source are taken in the order of their versions.
 - A worker is handed no more than it has free slots for, and nothing once it drains, lapsed or ended.
@@ -30,6 +30,7 @@ from simulation.checkers import (
     again,
     asked,
     awaited,
+    closed,
     failures,
     finishes,
     grace,
@@ -73,6 +74,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from grace.check(evidence)
     yield from awaited.check(evidence)
     yield from adopted.check(evidence)
+    yield from closed.check(evidence)
     yield from asked.check(evidence)
     yield from limits.check(evidence)
     for part in (again, failures, finishes, later, paced, paces):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
+from simulation.cluster import situations
 from simulation.cluster.options import SITUATIONS
 from simulation.cluster.situations import KEPT_LAGS
 from simulation.cluster.strays import Strays
@@ -28,6 +29,7 @@ class Occasions:
         self._does: Mapping[str, Callable[[], None]] = {
             "owed": lambda: self._schedulers_away("owed"), "paced": lambda: self._schedulers_away("paced"),
             "strays": self._stray, "kept": self._tidy,
+            "calendars": self._close, "freezes": self._freeze,
         }  # fmt: skip
 
     def begin(self) -> None:
@@ -58,6 +60,20 @@ class Occasions:
         what = self._strays.stray()
         if what:
             self._site.story.fault("strays", "somebody", what)
+
+    def _close(self) -> None:
+        tenant, definition = situations.calendar(self._site.now(), self._chance)
+        data = {"tenant": tenant, "name": situations.CALENDAR}
+        if definition is None:
+            self._world.upstream.publish("calendar.delete", data)
+        else:
+            self._world.upstream.publish("calendar.put", {**data, "definition": definition})
+        self._site.story.fault("calendars", tenant, "has no calendar" if definition is None else str(definition))
+
+    def _freeze(self) -> None:
+        (kind, tenant, name), definition = situations.freezes(self._site.now(), self._chance)
+        self._world.upstream.publish(f"{kind}.put", {"tenant": tenant, "name": name, "definition": definition})
+        self._site.story.fault("freezes", f"{kind} {tenant}/{name}", str(definition))
 
     def _tidy(self) -> None:
         lag = self._chance.choice(KEPT_LAGS)

@@ -98,6 +98,11 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
     "paced": ("what outages leave behind is caught up slowly, and a run every few seconds is due meanwhile", 8),
     "limits": ("quotas, rates, weights and pauses of tenants and their queue come and go", 60),
     "again": ("runs that are over are run again, and dead letters redriven, some of them twice, some too early", 60),
+    "calendars": ("calendars that schedules name change, go and come back", 40),
+    "freezes": (
+        "freezes of tenants and of the queue are put, moved and lifted, some that skip and some that defer",
+        40,
+    ),
 }
 # Drawn apart from the others and after them: what a seed drew before there were these is what it draws.
 LATER = frozenset(
@@ -107,6 +112,8 @@ LATER = frozenset(
     }
 )  # fmt: skip
 LATER_MAX = 2
+LATEST = frozenset({"calendars", "freezes"})  # likewise, apart from those and after them
+LATEST_MAX = 1
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
 SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs
 ONLY_ON_OR_OFF = 1.0  # the rate of a fault that is there all the time, or is not
@@ -205,11 +212,14 @@ def _faults(chance: Random, density: float) -> dict[str, float]:
 
 def _situations(seed: int, density: float) -> dict[str, float]:
     chance = Random(f"situations {seed}")
-    drawn = chance.sample(sorted(SITUATIONS.keys() - LATER), chance.randint(0, SITUATIONS_MAX))
+    drawn = chance.sample(sorted(SITUATIONS.keys() - LATER - LATEST), chance.randint(0, SITUATIONS_MAX))
     rates = _rates(chance, drawn, density)
     chance = Random(f"later situations {seed}")
     most = min(LATER_MAX, SITUATIONS_MAX - len(drawn))
-    return rates | _rates(chance, chance.sample(sorted(LATER), chance.randint(0, most)), density)
+    rates |= _rates(chance, chance.sample(sorted(LATER), chance.randint(0, most)), density)
+    chance = Random(f"latest situations {seed}")
+    most = min(LATEST_MAX, SITUATIONS_MAX - len(rates))
+    return rates | _rates(chance, chance.sample(sorted(LATEST), chance.randint(0, most)), density)
 
 
 def _rates(chance: Random, names: Collection[str], density: float) -> dict[str, float]:

@@ -18,6 +18,8 @@
     paced       a backlog that comes by rates, beside what is due now, also where runs exclude each other
     again       a schedule that leaves a dead letter each minute
     updates     five runs at a time for fewer slots, and editions that cancel those of the one before
+    calendars   two tenants' schedules of every minute, less what a calendar of the same name says
+    freezes     nothing more: tenants and the queue have windows in which what is due is held, or skipped
     zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
 
 Each adds at most three schedules and some hundred runs to an hour; some take the place of an ordinary one.
@@ -48,6 +50,11 @@ RENEWED = ("initech", "renewed")  # what situation `updates` edits again and aga
 GIVING_UP = (("globex", "gives-up"), ("globex", "gives-up-late"))  # in `rests`; somebody resumes them again and again
 LOST = ("globex", "lost")
 FOLDS = ("first", "second", "both")
+CALENDAR = "closed"
+CLOSED = ("acme", "initech")  # tenants that have such a calendar
+FROZEN = (("tenant", "acme", "_"), ("tenant", "globex", "_"), ("queue", "_", "default"))
+WINDOW_SECONDS = (10, 240)  # of a freeze: shorter and longer than a schedule's interval, and than most outages
+WINDOWS_MAX = 2
 
 # Longer than anybody is away, shorter than an hour: of what was read nobody asks again.
 KEPT = Retention(
@@ -289,6 +296,41 @@ def _follows(_options: Options, _began_at: datetime) -> Added:
     return Added(schedules={("acme", "follows"): one, ("globex", "follows"): all_})
 
 
+def _calendars(_options: Options, _began_at: datetime) -> Added:
+    def open_days(tenant: str, minutes: int, **more: Any) -> Definition:
+        return schedule(tenant, each(minutes) | {"exclude": {"calendars": [CALENDAR]}}, 5, **more)
+
+    all_ = {"policy": "all", "window": "PT5M"}
+    return Added(
+        schedules={("acme", "open"): open_days("acme", 1), ("initech", "open"): open_days("initech", 2, catch_up=all_)}
+    )
+
+
+def calendar(now: datetime, chance: Random) -> tuple[str, Definition | None]:
+    """A tenant, and what its calendar says from now on: today is taken out, or not; None: there is none any more."""
+    days = [f"{now + timedelta(days=day):%Y-%m-%d}" for day in (-1, 0, 1)]
+    drawn = [day for day in days if chance.choice((True, False))]
+    return chance.choice(CLOSED), None if chance.randrange(5) == 0 else {"dates": drawn}
+
+
+def freezes(now: datetime, chance: Random) -> tuple[tuple[str, str, str], Definition]:
+    """A tenant or the queue, and its windows from now on: of now, to come, or none; some come again."""
+    return chance.choice(FROZEN), {"freezes": [_window(now, chance) for _ in range(chance.randint(0, WINDOWS_MAX))]}
+
+
+def _window(now: datetime, chance: Random) -> Definition:
+    seconds, action = chance.randint(*WINDOW_SECONDS), {"action": chance.choice(("defer", "defer", "skip"))}
+    if chance.randrange(4) == 0:
+        return {"cron": f"*/{chance.randint(6, 9)} * * * *", "duration": f"PT{seconds}S"} | action
+    begins = (now + timedelta(seconds=chance.randint(-60, 60))).replace(microsecond=0)
+    span = {"from": begins, "to": begins + timedelta(seconds=seconds)}
+    return {name: f"{at:%Y-%m-%dT%H:%M:%SZ}" for name, at in span.items()} | action
+
+
+def _freezes(_options: Options, _began_at: datetime) -> Added:
+    return Added(schedules={})
+
+
 def _updates(_options: Options, _began_at: datetime) -> Added:
     five = {"cron": "0-20/5 */4 * * * *"}
     renewed = schedule("initech", five, 40, overlap={"policy": "allow_all"}, on_update="cancel")
@@ -335,5 +377,7 @@ ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "again": _again,
     "follows": _follows,
     "updates": _updates,
+    "calendars": _calendars,
+    "freezes": _freezes,
     "zones": _zones,
 }

@@ -77,3 +77,10 @@ def test_what_a_freeze_holds_has_its_turn_behind_it_and_is_in_nobodys_way():
     frozen = deferred("12:00:40", "12:00:50", reason="frozen")
     facts = *FIRST, *SECOND, deferred("12:00:40", None, reason="buffered"), frozen
     assert found(*facts, caught_up("12:00:10", "12:00:41"), turn("12:00:50"), caught_up("12:00:40", "12:00:50")) == []
+
+
+def test_what_waited_in_the_line_when_a_freeze_deferred_it_needs_no_turn_and_what_was_due_then_does():
+    frozen = deferred("12:00:10", "12:00:40", reason="frozen")
+    late = caught_up("12:00:10", "12:00:40")
+    assert found(*FIRST, deferred("12:00:10", None, reason="buffered"), frozen, late) == []
+    assert found(*FIRST, frozen, late) == ["acme/s of 2026-03-01T12:00:10Z is caught up without a turn of its own"]
