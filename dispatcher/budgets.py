@@ -3,8 +3,8 @@
 A schedule whose runs all fail would else send several times its usual load at what already fails. Ten retries are
 always allowed, so that schedules with few runs are not held at all. Beyond it retries wait, which is said of them.
 
-Minutes are counted, the last ten of them. First attempts are counted only of runs that can come more often than every
-twelve seconds: all others of a schedule are under fifty in ten minutes, of which a fifth is what is allowed anyway.
+Minutes are counted, the last ten of them. First attempts are counted only of runs that can come so often that their
+share is more than what is allowed anyway: every twelve seconds for a fifth, every minute for as many retries as runs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from schemas.frozen import frozen
 
 MINUTES = 10
 RETRIES_MIN = 10  # in any ten minutes
-FAST = timedelta(seconds=12)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
+WINDOW = MINUTES * _MINUTE
 _NOTHING = (0,) * MINUTES
 
 
@@ -39,7 +39,7 @@ def counts(run: RunCreated) -> bool:
         return True
     if run.nominal_time is None or run.interval_from is None:
         return False  # the first one of its schedule
-    return run.nominal_time - run.interval_from < FAST
+    return (run.nominal_time - run.interval_from) * RETRIES_MIN < WINDOW * run.job.retry.budget_percent / 100
 
 
 def minute_of(instant: datetime) -> int:

@@ -164,6 +164,15 @@ def test_runs_that_come_seldom_are_not_counted():
     assert budgets.counts(run(1, cause=Cause.BACKFILL)) is True
 
 
+def test_a_schedule_with_a_larger_budget_is_counted_as_far_as_it_matters():
+    """At 100%, one that is due every minute has as many retries as are allowed anyway; a quicker one has more."""
+    for percent, seconds, expected in (
+        (100, 59, True), (100, 60, False), (50, 29, True), (50, 30, False), (10, 6, False), (0, 1, False),
+    ):  # fmt: skip
+        given_ = run(1, interval_from=T0 - seconds * SECOND, job=job(retry=retry(budget_percent=percent)))
+        assert budgets.counts(given_) is expected
+
+
 steps = st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["first", "retry"])), max_size=120)
 
 
