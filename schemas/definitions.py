@@ -32,7 +32,6 @@ from schemas.models import (
     Day,
     Duration,
     Instant,
-    Later,
     LongerDuration,
     Model,
     Name,
@@ -65,6 +64,7 @@ M = TypeVar("M", bound="Model")
 BUFFER = 10  # occurrences that may wait under buffer_all, where a definition does not say how many
 CONCURRENCY_MAX = 10_000  # runs of one key at once: as many as one worker may hold
 CALENDARS_MAX = 32  # of one schedule: each is asked at every decision
+LOG_RETENTION_MAX = timedelta(days=30)  # as long as anything of a run is kept
 NEVER_ON_MAX = 32  # error types and rules of a job
 BREAKER_FAILURES_MAX = 10_000
 BREAKER_PROBES_MAX = 100
@@ -148,6 +148,12 @@ Target = Annotated[
 ]
 
 
+def _at_most_thirty_days(value: timedelta) -> timedelta:
+    if value > LOG_RETENTION_MAX:
+        raise Misfit("range", "must be at most 30 days", "write P30D or less")
+    return value
+
+
 class Job(Model):
     """What to run."""
 
@@ -161,7 +167,7 @@ class Job(Model):
     retry: Retry = Retry()
     concurrency: Concurrency | None = None
     breaker: Breaker | None = None
-    log_retention: Later = None
+    log_retention: Annotated[LongerDuration, AfterValidator(_at_most_thirty_days)] | None = None
 
 
 Cron = Annotated[str, Field(min_length=1, max_length=limits.CRON_CHARACTERS_MAX)]
@@ -404,7 +410,7 @@ def given(value: Any) -> bool:
 
 
 # What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
-_LATER: tuple[tuple[type[Model], str, Any, str], ...] = ((Job, "log_retention", given, "leave it out"),)
+_LATER: tuple[tuple[type[Model], str, Any, str], ...] = ()
 
 
 def unsupported(model: BaseModel, pointer: str = "") -> Iterator[Fault]:

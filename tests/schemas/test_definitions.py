@@ -231,18 +231,15 @@ def test_a_buffer_has_a_default_where_it_means_something_and_other_definitions_s
     assert overlap(policy="skip", buffer=10) == {"policy": "skip", "limit": 1, "buffer": 10}
 
 
-def test_what_this_version_cannot_do_is_refused_with_what_to_do_instead():
-    definition = {
-        "trigger": {"every": "PT15M"},
-        "job": JOB | {"log_retention": "7d"},
-    }
-    refused = faults(definition)
-    assert {pointer for pointer, _ in refused} == {
-        "/job/log_retention",
-    }
-    assert {code for _, code in refused} == {"not_supported"}
-    assert refused["/job/log_retention", "not_supported"][1] == "leave it out"
-    assert list(faults({"job": JOB})) == [("/trigger", "missing")]
+def test_a_log_is_kept_for_up_to_thirty_days_and_as_long_as_the_server_does_where_nothing_is_said():
+    def job(**given: Any) -> Any:
+        body = {"trigger": {"every": "PT15M"}, "job": JOB | given}
+        return definitions.normal_form(definitions.read_schedule(body, strict=True)[0])
+
+    assert job(log_retention="7d")["job"]["log_retention"] == "P7D"
+    assert "log_retention" not in job()["job"]
+    definition = {"trigger": {"every": "PT15M"}, "job": JOB | {"log_retention": "P31D"}}
+    assert faults(definition)["/job/log_retention", "range"][1] == "write P30D or less"
 
 
 def test_calendars_are_named_and_a_definition_without_them_stays_as_it_was_accepted():
