@@ -20,6 +20,9 @@ from tidewheel.eventstream import Event
 __all__ = ["ALL_TENANTS", "Client", "Json", "Page", "Written", "instant"]
 
 
+FOLLOW_SECONDS = 8.0  # that one question waits for what is written next: below what is waited for any answer
+
+
 class Client(Asking):
     """Talks to one server. `url`, `tenant` and `token` default to TIDEWHEEL_URL, _TENANT (`default`) and _TOKEN.
 
@@ -318,6 +321,28 @@ class Client(Asking):
     def get_run(self, run_id: str, *, tenant: str | None = None) -> Json:
         """One run with its attempts and events."""
         return self._read(self._path("runs", run_id, tenant))
+
+    def get_logs(self, run_id: str, *, tenant: str | None = None, **wanted: Any) -> Json:
+        """What the attempts of a run wrote, a page of it: `lines`, and the `cursor` of what follows.
+
+        `more` says that there is some already, `complete` that the run is over and these were its last.
+
+        `attempt`, `stream`, `since`, `newest` (the last lines), `cursor` and `limit` narrow it; `wait` waits so many
+        seconds, 30 at most, for the first line.
+        """
+        query = {key: str(value).lower() if isinstance(value, bool) else value for key, value in wanted.items()}
+        return self._read(f"{self._path('runs', run_id, tenant)}/logs", query)
+
+    def logs(
+        self, run_id: str, *, tenant: str | None = None, follow: bool = False, cursor: str | None = None, **wanted: Any
+    ) -> Iterator[Json]:
+        """The lines that the attempts of a run wrote, from behind a cursor; with `follow` until the run is over."""
+        complete, more, newest = False, True, wanted.pop("newest", None)
+        while more or (follow and not complete):
+            wait = FOLLOW_SECONDS if follow and not more else None
+            page = self.get_logs(run_id, tenant=tenant, cursor=cursor, newest=newest, wait=wait, **wanted)
+            yield from page["lines"]
+            cursor, more, complete, newest = page["cursor"], page["more"], page["complete"], None
 
     def cancel_run(self, run_id: str, *, tenant: str | None = None, note: str = "") -> Written:
         """Ask a run to end; the answer says what was true: not handed out yet, asked to stop, already finished."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import later, naming, options, output
+from tidewheel.cli import naming, options, output
 from tidewheel.client import ALL_TENANTS, Client
 
 COLUMNS = ("TENANT", "RUN", "STATE", "CAUSE", "TIME", "TOOK", "ATTEMPTS")
@@ -19,9 +19,6 @@ REQUESTS_MAX = 1_000  # of one command: two hundred thousand runs; whoever has m
 @click.group()
 def runs() -> None:
     """What ran, runs and waits."""
-
-
-later.add(runs, "logs")
 
 
 @runs.command("list")
@@ -114,6 +111,43 @@ def _cancel_all(client: Client, tenant: str, chosen: Mapping[str, Any], note: st
     output.say(", ".join(f"{counts[state]} {state.replace('_', ' ')}" for state in sorted(counts)) or "no open run")
     if counts["refused"] or cursor is not None:
         click.get_current_context().exit(1)
+
+
+@runs.command()
+@click.argument("run_id")
+@click.option("--follow", "-f", is_flag=True, help="Stay until the run is over, and show what it writes.")
+@click.option("--attempt", type=click.IntRange(1), help="Only of this attempt.")
+@click.option("--stream", multiple=True, help="Only this stream: log, stdout, stderr, http, worker.")
+@click.option("--since", metavar="INSTANT", help="Only from this instant on: 2026-03-08T02:00:00Z.")
+@click.option("--last", type=click.IntRange(1, 2_000), help="Begin with so many of the last lines.")
+@options.tenant
+@options.as_json
+@options.url
+def logs(
+    *, run_id: str, tenant: str | None, as_json: bool, url: str | None, stream: tuple[str, ...], last: int | None,
+    **wanted: Any,
+) -> None:  # fmt: skip
+    """What the attempts of a run logged, printed and put out; with --follow while it does so.
+
+    With --json each line is an object of the API on a line of its own.
+    """
+    with options.connect(url, tenant) as client:
+        tenant, run_id = naming.split(client, run_id)
+        newest: dict[str, Any] = {} if last is None else {"newest": True, "limit": last}
+        shown = 0
+        for line in client.logs(run_id, tenant=tenant, stream=list(stream) or None, **newest, **wanted):
+            if line.get("attempt") != shown and not as_json:
+                shown = line["attempt"]
+                click.echo(click.style(f"attempt {shown}", bold=True))
+            click.echo(json.dumps(line, ensure_ascii=False) if as_json else _line(line))
+
+
+def _line(line: Mapping[str, Any]) -> str:
+    """A line with its instant, and where it comes from; the text is plain, the server has seen to that."""
+    left_out = f"({line['dropped']} lines are missing before this one) " if line.get("dropped") else ""
+    cut = f" (and {line['cut']} characters)" if line.get("cut") else ""
+    source = f"{line['stream']:<6}" + (f" {line['level']:<7}" if line.get("level") else "")
+    return f"{output.when(line['at'])}  {source}  {left_out}{line['text']}{cut}"
 
 
 @runs.command()
