@@ -21,6 +21,7 @@ from api.backlog import held
 from api.explain import coming, decided
 from api.fleet import WorkerQuery, page_of
 from api.problems import Problem, not_found
+from api.runlogs import LogQuery, log_filter
 from api.runs import PageQuery, RunQuery, in_full, run_filter
 from api.schedules import outlook
 from projections.store.reader import ALL, OPEN_STATES, WORKER_STATES, RunFilter, Scope, Span
@@ -38,6 +39,8 @@ RECENT = timedelta(hours=24)
 ROWS = 50
 TROUBLES = (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.DEAD_LETTERED, Outcome.EXPIRED)
 COMING_SHOWN = 10
+LOG_LINES = 200  # of an attempt: the end, where it says what went wrong; all of it is the API's to tell
+LOG_ATTEMPTS = 5
 SCHEDULES_LOOKED_AT = 200  # for what comes next: beyond that the list of schedules says more
 RUN_TABS = ("", "open", "queued", "running", "retry_wait", "succeeded", *(each.value for each in TROUBLES), "cancelled")
 SCHEDULE_TABS = ("", "active", "paused", "deleted")
@@ -183,7 +186,18 @@ class PageRoutes:
         run = in_full(self._services, scope, run_id)
         if run is None:
             raise not_found(f"run {run_id} of {tenant}")
-        return self._render("run", run=run, zone=self._zones([run]).get((tenant, run["schedule"])))
+        zone = self._zones([run]).get((tenant, run["schedule"]))
+        return self._render("run", run=run, zone=zone, logs=self._logs(scope, run), log_lines=LOG_LINES)
+
+    def _logs(self, scope: Scope, run: views.Json) -> Sequence[tuple[int, Sequence[views.Row]]]:
+        """The last lines of its last attempts, by attempt."""
+        numbers = sorted({attempt["attempt"] for attempt in run["attempts"]})[-LOG_ATTEMPTS:]
+        reader, run_id = self._services.reader, run["run_id"]
+        found = []
+        for number in numbers:
+            wanted = log_filter(self._services, LogQuery(attempt=number, newest=True))
+            found.append((number, reader.log(scope, run_id, wanted, cursor=None, limit=LOG_LINES).lines))
+        return [(number, lines) for number, lines in found if lines]
 
     def _workers(self, wanted: WorkerQuery) -> str:
         workers, cursor = page_of(self._services.reader, ALL, wanted, self._services.now(), ROWS)

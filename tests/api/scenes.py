@@ -68,11 +68,16 @@ def run(now: datetime, name: str, ago: float, **fields: Any) -> RunCreated:
     )  # fmt: skip
 
 
+def lease(handout: int) -> str:
+    return f"default.0.{handout}.key{handout}"
+
+
 def begun(of: RunCreated, after: float, *, handout: int = 0, attempt: int = 1) -> AttemptStarted:
     at = of.created_at + after * SECOND
     return AttemptStarted(
         tenant=of.tenant, schedule=of.schedule, run_id=of.run_id, attempt=attempt, worker="host-7-ab12",
         incarnation="9f3c", handout=handout, handed_out_at=at, started_at=at,
+        log_check=identity.log_check(identity.log_proof(lease(handout))),
     )  # fmt: skip
 
 
