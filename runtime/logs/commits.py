@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Condition, Lock
+from typing import NamedTuple
 
 from rocksdict import WriteBatch
 
@@ -33,6 +34,14 @@ Positions = dict[str, dict[TopicPartition, int]]  # by group
 Targets = Mapping[Partition, Sequence[int]]  # which of the records of a commit go where, by their index
 
 
+class Written(NamedTuple):
+    """What a commit wrote to one partition: up to where, and what is kept for those who read at the end."""
+
+    end: int
+    records: Sequence[Record]
+    sizes: Sequence[int]
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class Pending:
     """A commit between its reservation and its appearance."""
@@ -41,7 +50,7 @@ class Pending:
     positions: Mapping[TopicPartition, int]
     places: Mapping[Partition, tuple[int, Appended]]
     now: datetime
-    written: Mapping[Partition, tuple[list[Record], list[int]]] = field(default_factory=dict)  # with their sizes
+    written: Mapping[Partition, Written] = field(default_factory=dict)
     settled: bool = False
     succeeded: bool = False
     visible: bool = False
@@ -139,9 +148,9 @@ class Commits:
         pending.visible = True
         if not pending.succeeded:
             return
-        for partition, (records, sizes) in pending.written.items():
-            partition.end = records[-1].offset + 1
-            self._recent.add(partition, records, sizes)
+        for partition, written in pending.written.items():
+            self._recent.add(partition, written.records, written.sizes)
+            partition.end = written.end
         if pending.writer:
             self._positions.setdefault(pending.writer.group, {}).update(pending.positions)
         for partition in pending.written:
@@ -162,20 +171,24 @@ def _encoded(pending: Pending, records: Sequence[Outgoing], targets: Targets) ->
     return batch, Commit(offsets=offsets, appended_at=latest)
 
 
-def _put(
-    batch: WriteBatch, partition: Partition, sent: Sequence[Outgoing], first: int, appended: Appended
-) -> tuple[list[Record], list[int]]:
-    """Write one partition's records in the order of their keys, which RocksDB sorts in fastest; with their sizes."""
+def _put(batch: WriteBatch, partition: Partition, sent: Sequence[Outgoing], first: int, appended: Appended) -> Written:
+    """Write one partition's records in the order of their keys, which RocksDB sorts in fastest.
+
+    They are kept as they are only where somebody reads: half of all records are rows of changelogs, which nobody does.
+    """
     encoded = layout.encode(sent, appended.appended_ms)
     place, pack_offset = layout.RECORD + partition.key, layout.pack_offset
     for offset, data in enumerate(encoded, first):
         batch.put(place + pack_offset(offset), data)
+    end = first + len(encoded)
+    if not partition.watchers:
+        return Written(end, (), ())
     (topic, number), at, new = partition.name, appended.appended_at, tuple.__new__  # half the time of `Record(…)`
     records = [
         new(Record, (topic, number, offset, key, value, headers, at))
         for offset, (_, _, key, value, headers) in enumerate(sent, first)
     ]
-    return records, [*map(len, encoded)]
+    return Written(end, records, [*map(len, encoded)])
 
 
 def _put_positions(batch: WriteBatch, group: str, positions: Mapping[Partition, int]) -> None:

@@ -108,7 +108,13 @@ class Recent:
         self._bytes = 0
 
     def add(self, partition: Partition, records: Sequence[Record], sizes: Sequence[int]) -> None:
-        """Remember what was written to a partition, and forget what no longer finds room."""
+        """Remember what was written to a partition, and forget what no longer finds room.
+
+        Where nothing is kept of a commit, nothing is of those before it: what is remembered has no holes.
+        """
+        if not records:
+            partition.recent = Kept([], [])
+            return
         partition.recent.records.extend(records)
         partition.recent.sizes.extend(sizes)
         self._partitions.add(partition)

@@ -381,11 +381,28 @@ def test_what_memory_has_forgotten_is_read_from_the_disk_and_nothing_is_missing(
         assert values == [str(number) for number in range(100)]
 
 
+def test_records_that_nobody_reads_are_not_kept_in_memory_and_are_all_there_for_who_comes_later(log):
+    """`a` and `c` are written while nobody reads; whoever reads across all of them misses none."""
+    log.append(to(E0, "a"))
+    assert log._topics.partition(E0).recent.records == []
+    first = log.open_reader({E0: 0})
+    log.append(to(E0, "b"))
+    assert [text(record) for record in log._topics.partition(E0).recent.records] == ["b"]
+    assert texts(first.poll(records_max=9, bytes_max=PLENTY, timeout=0)) == ["a", "b"]
+    first.close()
+    log.append(to(E0, "c"))
+    assert log._topics.partition(E0).recent.records == []
+    with closing(log.open_reader({E0: 1})) as later:
+        log.append(to(E0, "d"))
+        assert texts(later.poll(records_max=9, bytes_max=PLENTY, timeout=0)) == ["b", "c", "d"]
+
+
 def test_a_record_is_the_same_from_memory_and_from_the_disk(log, tmp_path, clock):
     headers = ((), (("empty", b""), ("ü", b"\x00\xff")))
     shapes = product((None, b"", b"k"), (None, b"", b"v"), headers)
-    log.append([Outgoing("events", 0, *shape) for shape in shapes])
-    from_memory = records_of(log, E0)
+    with closing(log.open_reader({E0: 0})):
+        log.append([Outgoing("events", 0, *shape) for shape in shapes])
+        from_memory = records_of(log, E0)
     log.close()
     with closing(opened(tmp_path, clock)) as again:
         assert records_of(again, E0) == from_memory
