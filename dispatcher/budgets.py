@@ -53,7 +53,8 @@ def noted(budget: Budget, at: datetime, *, firsts: int = 0, retries: int = 0) ->
     gone = minute - budget.minute
     return Budget(
         subject=budget.subject, minute=minute, percent=budget.percent,
-        firsts=_with(budget.firsts, gone, firsts), retries=_with(budget.retries, gone, retries),
+        firsts=_with(budget.firsts, gone, firsts) if gone or firsts else budget.firsts,
+        retries=_with(budget.retries, gone, retries) if gone or retries else budget.retries,
     )  # fmt: skip
 
 
@@ -84,5 +85,5 @@ def _allowed(budget: Budget, gone: int) -> int:
 
 def _with(minutes: tuple[int, ...], gone: int, more: int) -> tuple[int, ...]:
     """The last ten minutes, `gone` minutes later; the oldest first."""
-    kept = (*minutes, *_NOTHING)[min(gone, MINUTES) :][:MINUTES]
+    kept = (*minutes, *_NOTHING)[min(gone, MINUTES) :][:MINUTES] if gone else minutes
     return (*kept[:-1], kept[-1] + more)

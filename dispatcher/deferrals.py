@@ -79,6 +79,8 @@ class Deferrals:
 
     def removed(self, run: OpenRun) -> None:
         """A run waits no longer."""
+        if not self._shortages:
+            return  # nearly always: whatever is handed out has somebody who takes it
         key = leaf_key(run)
         shortage = self._shortages.get(key)
         if shortage is not None:

@@ -82,6 +82,8 @@ class Held:
 
     def removed(self, run: OpenRun) -> None:
         """A run waits no longer."""
+        if not self._untold:
+            return  # nearly always: nothing has been held
         key = leaf_key(run)
         untold = self._untold.get(key)
         if untold is not None:

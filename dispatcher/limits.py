@@ -74,8 +74,9 @@ class Limits:
     def paused_at(self, tenant: str) -> datetime | None:
         """Since when a tenant's runs wait because somebody paused them or the queue; None: nobody did."""
         limits = self.tenants.get(tenant)
-        said = (self.queue.paused_at, None if limits is None else limits.paused_at)
-        return min((at for at in said if at is not None), default=None)
+        if limits is None or limits.paused_at is None:
+            return self.queue.paused_at
+        return limits.paused_at if self.queue.paused_at is None else min(self.queue.paused_at, limits.paused_at)
 
     def breaker_of(self, tenant: str) -> BreakerPolicy | None:
         """When breakers of a tenant open, as its definition says."""

@@ -281,7 +281,7 @@ class Shard:
         known = self.holds.budgets.pop(run.subject, None)  # the one that changed last stands last
         if known is None:
             return Budget(subject=run.subject, minute=budgets.minute_of(at), percent=run.budget_percent)
-        return replace(known, percent=run.budget_percent)
+        return known if known.percent == run.budget_percent else replace(known, percent=run.budget_percent)
 
     def _forget_budgets(self, at: datetime) -> None:
         """Those in whose ten minutes nothing was tried; the longest untouched stand first."""

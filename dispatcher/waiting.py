@@ -167,7 +167,8 @@ class Waiting:
 
     def add(self, run: OpenRun) -> None:
         """A run waits from now on."""
-        leaf = self.leaves.get(leaf_key(run)) or self._new_leaf(leaf_key(run))
+        key = leaf_key(run)
+        leaf = self.leaves.get(key) or self._new_leaf(key)
         self.in_lane[run.lane] = self.in_lane.get(run.lane, 0) + 1
         leaf.queue.add(entry_of(run))
         self._set_head(leaf)
