@@ -9,15 +9,17 @@ by time, until they agree or `accept_after` has passed (or an operator accepts t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
+
+from schemas.frozen import frozen
 
 TOLERANCE = timedelta(seconds=5)  # more than a slewing NTP client ever corrects between two looks
 YEARS_AHEAD = timedelta(days=400)  # a machine off for longer than this has an operator beside it
 NONE = timedelta()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen  # one is made at every look
 class ClockGuard:
     """What is known of the wall clock. `held` says why it is not believed; empty when it is."""
 

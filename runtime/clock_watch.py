@@ -52,6 +52,7 @@ class ClockWatch:
         self._told_at: datetime | None = None  # by the log's clock, where it has one
         self._told_boot = self._told_seconds = 0.0  # when, and how long that took
         self._heard: ClockAccept | None = None  # each word is answered once
+        self._told_held: bool | None = None  # what was last told of it; None: nothing yet
 
     @property
     def held(self) -> bool:
@@ -100,12 +101,18 @@ class ClockWatch:
                     reason=reason, mark=mark, wall=wall, role=role, partition=number, accepted_by=by, note=note
                 )
             )
-        self._telemetry.set(Metric.CLOCK_IS_HELD, self._labels, 1 if self._guard.held else 0)
+        self._tell_if_held()
         if self._guard.held:  # Who never had a mark goes by the time of the log, which stamped what is to be answered.
             return (self._told_at or mark) if mark == NEVER_READ else mark, facts
         self._remembered.guard = self._guard
         self._telemetry.set(Metric.CLOCK_MARK_LAG_SECONDS, self._labels, (wall - mark).total_seconds())
         return max(mark, wall), facts
+
+    def _tell_if_held(self) -> None:
+        """When it changes: a busy partition looks at the clock hundreds of times a second."""
+        if self._told_held is not self.held:
+            self._told_held = self.held
+            self._telemetry.set(Metric.CLOCK_IS_HELD, self._labels, 1 if self.held else 0)
 
     def _accepted(self, wall: datetime, boot: float) -> ClockAccept | None:
         """An operator's word that has come since and is about this wall; with it the hold is over."""

@@ -97,6 +97,7 @@ class Processor:
         self._observer = observer
         self._look_at = 0.0  # since boot
         self._source = partition.source
+        self._reads = partition.inputs.of(partition.number)
         self._partitions: dict[str, int] = {}  # of the topics that outputs go to: a count never changes
         self._incarnations: Mapping[str, str] = {}  # of the topics whose places we remember: neither do they
         self._progress = Progress(partition, world.clock, world.telemetry)
@@ -442,7 +443,7 @@ class Processor:
         return self._watch.wants_time if self._watch.held else stale >= self._limits.heartbeat
 
     def _inputs(self) -> Iterable[TopicPartition]:
-        return self._partition.inputs.of(self._partition.number)
+        return self._reads
 
     def _opened_reader(self) -> Reader:
         assert self._reader is not None, "open the processor first"
