@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from runtime.machine import Reached, Unfit
-from scheduler import freezes, holding, keys, pacing
+from scheduler import freezes, holding, keys, pacing, shards
 from scheduler.context import Context
 from scheduler.instants import millis
 from scheduler.plan import Adopted
@@ -142,12 +142,16 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
 
 def _adopt_row(state: PartitionState, entry: CatalogEntry) -> PartitionState:
     row = keys.adopted(entry.kind, entry.tenant, entry.name)
-    had = freezes.are_in(_known(state, entry))
+    known = _known(state, entry)
+    had, was = freezes.are_in(known), shards.are_in(entry.kind, known)
     if entry.definition is None:
         state.rows.delete(row)
     else:
         state.rows.put(row, codec.dump(Adopted(version=entry.version, definition=entry.definition)))
-    return replace(state, freezes=state.freezes + freezes.are_in(entry.definition) - had)
+    return replace(
+        state, freezes=state.freezes + freezes.are_in(entry.definition) - had,
+        sharded=state.sharded + shards.are_in(entry.kind, entry.definition) - was,
+    )  # fmt: skip
 
 
 def _known(state: PartitionState, entry: CatalogEntry) -> Mapping[str, Any] | None:

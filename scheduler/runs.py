@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from scheduler import keys, occurrences, plan
+from scheduler import keys, occurrences, plan, shards
 from scheduler.context import Context
 from scheduler.instants import DAY_SECONDS, from_millis, from_seconds, seconds, text
 from scheduler.plan import JobRecipe, Plan
@@ -16,7 +16,6 @@ from scheduler.state import Backfill, PartitionState, ScheduleState
 from schemas import identity
 from schemas.facts import Cause, JobSnapshot, RunCreated, Upstream
 
-SHARD = 0  # queues have one shard until they can be declared
 BACKFILL_LANE = "bulk"  # whatever its job's own: what is done after the event waits for what is due now
 LOOK_BACK_SECONDS = 366 * DAY_SECONDS  # for the occurrence before the first one: further back it says little
 
@@ -52,7 +51,7 @@ def of_occurrence(
         created_at=context.now,
         due_at=due_at,
         deadline_at=(due_at if cause is Cause.SCHEDULE else context.now) + job.deadline,
-        shard=SHARD,
+        shard=shards.of(state.tenant, state.name, job, context.shared),
         job=job,
         rule=plan_.rule,
         tz_version=context.tz_version,
@@ -158,7 +157,8 @@ def of_upstream(
 def at_once(state: ScheduleState, context: Context, run_id: str, job: JobSnapshot, **facts: Any) -> RunCreated:
     """A run that is due as it is made: its deadline counts from then. `facts` are the other fields of its fact."""
     return RunCreated(
-        tenant=state.tenant, schedule=state.name, run_id=run_id, job=job, shard=SHARD, tz_version=context.tz_version,
+        tenant=state.tenant, schedule=state.name, run_id=run_id, job=job, tz_version=context.tz_version,
+        shard=shards.of(state.tenant, state.name, job, context.shared),
         created_at=context.now, due_at=context.now, deadline_at=context.now + job.deadline, **facts,
     )  # fmt: skip
 

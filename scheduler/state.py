@@ -298,6 +298,7 @@ class PartitionState:
     tz_version: str = ""
     catalog_offset: int = -1
     freezes: int = 0  # adopted definitions that have any
+    sharded: int = 0  # adopted queues with several shards
     recovery: Recovery | None = None
     history_from: datetime | None = None
     review: Review | None = None

@@ -114,6 +114,14 @@ def partition_of(key: str, partitions: int) -> int:
     return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
 
 
+def shard_of(tenant: str, held_by: str, shards: int) -> int:
+    """The shard of its queue that a run goes to. `held_by` is its concurrency key, else its schedule.
+
+    So all runs of a key, and of a schedule without one, are in one shard: whoever counts them sees all of them.
+    """
+    return partition_of(f"{tenant}/{held_by}", shards)
+
+
 def murmur2(data: bytes) -> int:
     """MurmurHash2, 32 bit, seed 0x9747b28c: the hash of Apache Kafka's Java producer."""
     m, mask = 0x5BD1E995, 0xFFFFFFFF

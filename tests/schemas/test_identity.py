@@ -49,3 +49,10 @@ def test_a_name_is_letters_digits_and_a_little_more(text):
 @pytest.mark.parametrize("text", ["", "_", ".a", "-a", "a b", "a/b", "é", "x" * 129, "a\n"])
 def test_what_could_be_mistaken_for_something_else_is_no_name(text):
     assert not identity.is_name(text)
+
+
+def test_the_shard_of_a_run_follows_from_its_tenant_and_what_holds_it():
+    """As Java's murmur2 of tenant/key has it."""
+    assert [identity.shard_of("acme", name, 4) for name in ("s", "t", "u", "v", "db-1")] == [2, 1, 1, 0, 2]
+    assert identity.shard_of("other", "s", 4) == 1
+    assert {identity.shard_of("acme", f"s{number}", 1) for number in range(100)} == {0}
