@@ -21,8 +21,13 @@ def change_of(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Jso
     """What an apply would do, and the fields that it would change."""
     if before is None:
         return {"change": "created"}
-    fields = list(islice(_fields(before, after, ""), FIELDS_MAX))
+    fields = changed_fields(before, after)
     return {"change": "updated", "fields": fields} if fields else {"change": "unchanged"}
+
+
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """JSON pointers of what differs, as many as an answer holds."""
+    return list(islice(_fields(before, after, ""), FIELDS_MAX))
 
 
 def of_occurrences(current: Outlook, wanted: Outlook, begin: datetime, end: datetime, limit: int) -> Json:

@@ -9,9 +9,11 @@ from fastapi import APIRouter, Request, Response
 
 from api import requests, views, writes
 from api.declared import Declared
+from api.difference import changed_fields
 from api.document import AFTER_CATALOG, BY, NOTE, OVERLAP, PAYLOAD, accepts, takes
 from api.problems import not_found
 from api.schedules import definition_of
+from projections.store import history
 from projections.store.reader import ALL, Scope
 from schemas import definitions, references
 from schemas.commands import EVERYONE
@@ -19,9 +21,18 @@ from schemas.commands import EVERYONE
 if TYPE_CHECKING:
     from api.reading import Reads
     from api.services import ApiServices
+    from projections.store.reader import Reader
 
 JOB, CALENDAR, QUEUE, TENANT = "job", "calendar", "queue", "tenant"
 OWNED = (JOB, CALENDAR)  # by a tenant
+CHANGES = "Its versions, newest first: who changed what, when and why"
+# What a definition has no place for, as it is about the change and not about the thing.
+SAID = {
+    "parameters": [
+        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": what}
+        for name, what in (("by", "Who changes it"), ("note", "Why"))
+    ]
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +70,12 @@ class References:
         view = views.entry(answered.value)
         return answered.json(view, {"ETag": f'"{view["version"]}"'})
 
+    async def changes(self, request: Request, meant: Meant, cursor: str | None, limit: int | None) -> Response:
+        answered = await self._reads.ask(request, _changes, self._services.reader, meant, cursor, limit)
+        if answered.value is None:
+            raise not_found(f"{meant.kind} {meant.shown}")
+        return answered.json(answered.value)
+
     async def put(self, request: Request, meant: Meant) -> Response:
         definition = definition_of(await requests.json_object(request), *meant.in_file)
         model, _ = definitions.read_as(references.KINDS[meant.kind], definition, strict=True)
@@ -84,6 +101,7 @@ class References:
         data = {"tenant": meant.tenant, "name": meant.name, **data}
         if (expected := requests.expected_version(request)) is not None:
             data["expected_version"] = expected
+        data |= {name: text for name in ("by", "note") if (text := request.query_params.get(name))}
         type_ = f"tidewheel.{meant.kind}.{verb}.v1"
         return await writes.send(self._services.commander, request, type_, data, body_at=body_at)
 
@@ -106,9 +124,10 @@ class OwnedRoutes:
         add = router.add_api_route
         add(f"/v1/{self.PLURAL}", self.list_all, methods=["GET"], summary=f"{what} of all tenants")
         add(many, self.list_of_tenant, methods=["GET"], summary=f"{what} of a tenant")
-        add(one, self.put, methods=["PUT"], summary="Create or replace", openapi_extra=model)
+        add(one, self.put, methods=["PUT"], summary="Create or replace", openapi_extra={**model, **SAID})
         add(one, self.get, methods=["GET"], summary=f"One {self.KIND}")
-        add(one, self.delete, methods=["DELETE"], summary=self.GONE)
+        add(one, self.delete, methods=["DELETE"], summary=self.GONE, openapi_extra=SAID)
+        add(f"{one}/changes", self.changes, methods=["GET"], summary=CHANGES)
         return router
 
     async def list_all(self, request: Request, cursor: str | None = None, limit: int | None = None) -> Response:
@@ -128,6 +147,11 @@ class OwnedRoutes:
 
     async def delete(self, request: Request, tenant: str, name: str) -> Response:
         return await self._references.delete(request, self._meant(tenant, name))
+
+    async def changes(
+        self, request: Request, tenant: str, name: str, cursor: str | None = None, limit: int | None = None
+    ) -> Response:
+        return await self._references.changes(request, self._meant(tenant, name), cursor, limit)
 
     def _meant(self, tenant: str, name: str) -> Meant:
         return Meant(kind=self.KIND, tenant=requests.name(tenant, "tenant"), name=requests.name(name, self.KIND))
@@ -178,9 +202,13 @@ class QueueRoutes:
         router, one, model = APIRouter(tags=["queues"]), "/v1/queues/{queue}", takes(references.Queue)
         add = router.add_api_route
         add("/v1/queues", self.list_all, methods=["GET"], summary="Declared queues")
-        add(one, self.put, methods=["PUT"], summary="Declare, or change its definition", openapi_extra=model)
+        add(
+            one, self.put, methods=["PUT"], summary="Declare, or change its definition", openapi_extra={**model, **SAID}
+        )
         add(one, self.get, methods=["GET"], summary="One declared queue")
-        add(one, self.delete, methods=["DELETE"], summary="Remove its definition; it goes on with the defaults")
+        what = "Remove its definition; it goes on with the defaults"
+        add(one, self.delete, methods=["DELETE"], summary=what, openapi_extra=SAID)
+        add(f"{one}/changes", self.changes, methods=["GET"], summary=CHANGES)
         return router
 
     async def list_all(self, request: Request, cursor: str | None = None, limit: int | None = None) -> Response:
@@ -194,6 +222,11 @@ class QueueRoutes:
 
     async def delete(self, request: Request, queue: str) -> Response:
         return await self._references.delete(request, self._meant(queue))
+
+    async def changes(
+        self, request: Request, queue: str, cursor: str | None = None, limit: int | None = None
+    ) -> Response:
+        return await self._references.changes(request, self._meant(queue), cursor, limit)
 
     def _meant(self, queue: str) -> Meant:
         return Meant(kind=QUEUE, tenant=EVERYONE, name=requests.name(queue, "queue"))
@@ -212,9 +245,13 @@ class TenantRoutes:
         router, one, model = APIRouter(tags=["tenants"]), "/v1/tenants/{tenant}", takes(references.Tenant)
         add = router.add_api_route
         add("/v1/tenants", self.list_all, methods=["GET"], summary="Tenants that have schedules or are declared")
-        add(one, self.put, methods=["PUT"], summary="Declare, or change its definition", openapi_extra=model)
+        add(
+            one, self.put, methods=["PUT"], summary="Declare, or change its definition", openapi_extra={**model, **SAID}
+        )
         add(one, self.get, methods=["GET"], summary="One declared tenant")
-        add(one, self.delete, methods=["DELETE"], summary="Remove its definition; what it has stays")
+        what = "Remove its definition; what it has stays"
+        add(one, self.delete, methods=["DELETE"], summary=what, openapi_extra=SAID)
+        add(f"{one}/changes", self.changes, methods=["GET"], summary=CHANGES)
         return router
 
     async def list_all(self, request: Request) -> Response:
@@ -230,8 +267,39 @@ class TenantRoutes:
     async def delete(self, request: Request, tenant: str) -> Response:
         return await self._references.delete(request, self._meant(tenant))
 
+    async def changes(
+        self, request: Request, tenant: str, cursor: str | None = None, limit: int | None = None
+    ) -> Response:
+        return await self._references.changes(request, self._meant(tenant), cursor, limit)
+
     def _meant(self, tenant: str) -> Meant:
         return Meant(kind=TENANT, tenant=requests.name(tenant, "tenant"), name=EVERYONE)
+
+
+def _changes(reader: Reader, meant: Meant, cursor: str | None, limit: int | None) -> views.Json | None:
+    """A page of versions, each with what it changed of the one before; None of what there never was."""
+    scope = Scope(tenant=meant.tenant)
+    page = history.changes(reader, scope, meant.kind, meant.name, cursor=cursor, limit=limit)
+    if not page.rows and cursor is None and reader.entry(scope, meant.kind, meant.name) is None:
+        return None
+    behind = (
+        history.changes(reader, scope, meant.kind, meant.name, cursor=page.cursor, limit=1).rows if page.cursor else ()
+    )
+    befores = [*page.rows[1:], *behind, None]
+    shown = [_change(row, before) for row, before in zip(page.rows, befores, strict=False)]
+    return {"changes": shown, **({"cursor": page.cursor} if page.cursor else {})}
+
+
+def _change(row: views.Row, before: views.Row | None) -> views.Json:
+    """Who made a version, when and why, and which fields are others than before, where that is still known."""
+    definition = row["definition"]
+    view = {"version": row["version"], "changed_at": row["changed_at"]}
+    view |= {name: row[name] for name in ("by", "note", "source", "command_id") if row[name]}
+    if definition is None:
+        return view | {"deleted": True}
+    if before is not None:
+        view["fields"] = changed_fields(before["definition"] or {}, definition)
+    return view | {"definition": definition}
 
 
 def meant_by(kind: str, tenant: str, name: str) -> Meant:

@@ -12,6 +12,7 @@ from projections import (
     backfills,
     breakers,
     catalog,
+    changes,
     commands,
     logs,
     occurrences,
@@ -39,6 +40,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     story.PROJECTION,
     commands.PROJECTION,
     catalog.PROJECTION,
+    changes.PROJECTION,
     workers.PROJECTION,
     breakers.PROJECTION,
 )

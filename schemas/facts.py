@@ -355,7 +355,10 @@ class CommandRejected(Fact):
 
 @frozen
 class CatalogEntry(Fact):
-    """The current version of a reference definition; `definition` None says that it was deleted."""
+    """The current version of a reference definition; `definition` None says that it was deleted.
+
+    `by` and `note` are what whoever changed it said: who they are, and why.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.catalog.entry.v1"
     kind: str
@@ -366,6 +369,8 @@ class CatalogEntry(Fact):
     definition: Mapping[str, Any] | None = None
     command_id: str = ""
     source: str = ""
+    by: str = ""
+    note: str = ""
 
     @property
     def subject(self) -> str:

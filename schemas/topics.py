@@ -122,7 +122,7 @@ def topic_table(retention: Retention) -> tuple[TopicSpec, ...]:
         # What was superseded or deleted can be read for as long as the events that tell of it: so a read model that is
         # made anew has the rows of the live one.
         spec(SCHEDULES, "tenant/name", schedule, compact, retention.history),
-        spec(CATALOG, "kind/tenant/name", one, compact),
+        spec(CATALOG, "kind/tenant/name", one, compact, retention.history),
         spec(VERSIONS, "tenant/name/version", schedule, compact, retention.history),
         spec(REJECTIONS, "tenant/name", schedule, delete, retention.history),
         spec(RUNS, "run id, explicit partition of the queue's shard", shard, delete, retention.runs),

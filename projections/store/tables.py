@@ -25,10 +25,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-VERSION = 11
+VERSION = 12
 # The oldest layout whose tables today's questions can be asked of, while the rows of this one are still being built.
 # A column more or less makes it VERSION; an index, or a fold that says something else, leaves it.
-READABLE_SINCE = 11
+READABLE_SINCE = 12
 
 METADATA = MetaData()
 
@@ -207,11 +207,20 @@ BREAKERS = Table(
     sqlite_with_rowid=False,
 )  # fmt: skip
 
+CHANGES = Table(
+    "changes", METADATA,
+    _name("kind", key=True), _name("tenant", key=True), _name("name", key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False), Column("definition", JSON), _at("changed_at"),
+    _text("by"), _text("note"), _text("source"), _text("command_id"), _at("appended_at"),
+    Index("changes_by_age", "appended_at"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
 # The tables that folds make rows of.
 PROJECTED = {
     table.name: table
     for table in (
         SCHEDULES, VERSIONS, ACTIVITY, OCCURRENCES, RUNS, ATTEMPTS, BACKFILLS, STORY, LOGS, COMMANDS, CATALOG, WORKERS,
-        BREAKERS,
+        BREAKERS, CHANGES,
     )
 }  # fmt: skip

@@ -196,6 +196,7 @@ def _other_old_rows(
             and_(tables.BREAKERS.c.state == "closed", tables.BREAKERS.c.appended_at < history_before),
         ),
         (tables.WORKERS, tables.WORKERS.c.appended_at < workers_before),
+        (tables.CHANGES, tables.CHANGES.c.appended_at < history_before),
     )
 
 

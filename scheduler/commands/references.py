@@ -32,7 +32,7 @@ def put(state: ReferenceState, command: Command, request: Put, context: Context)
     definition = definitions.normal_form(model)
     if definition == state.definition:
         return Accepted(body=_body(state, state.version, "active", changed=False, warnings=list(warnings)))
-    fact = _entry(state, command, context, definition)
+    fact = _entry(state, command, request, context, definition)
     return Accepted(
         facts=(fact,),
         status=CREATED if state.definition is None else REPLACED,
@@ -40,12 +40,12 @@ def put(state: ReferenceState, command: Command, request: Put, context: Context)
     )
 
 
-def delete(state: ReferenceState, command: Command, _request: Request, context: Context) -> Verdict:
+def delete(state: ReferenceState, command: Command, request: Request, context: Context) -> Verdict:
     """It is gone; what refers to it does without: see the command's own words."""
     if state.definition is None:
         message = f"there is no {state.kind} {name_of(state)}"
         return rejected("not_found", 404, message, "nothing has to be deleted", pointer="/data/name")
-    fact = _entry(state, command, context, None)
+    fact = _entry(state, command, request, context, None)
     return Accepted(facts=(fact,), body=_body(state, fact.version, "deleted", changed=True))
 
 
@@ -61,8 +61,9 @@ def name_of(state: ReferenceState) -> str:
 
 
 def _entry(
-    state: ReferenceState, command: Command, context: Context, definition: Mapping[str, Any] | None
-) -> CatalogEntry:
+    state: ReferenceState, command: Command, request: Request, context: Context,
+    definition: Mapping[str, Any] | None,
+) -> CatalogEntry:  # fmt: skip
     return CatalogEntry(
         kind=state.kind,
         tenant=state.tenant,
@@ -72,6 +73,8 @@ def _entry(
         definition=definition,
         command_id=command.id,
         source=command.source,
+        by=request.by,
+        note=request.note,
     )
 
 

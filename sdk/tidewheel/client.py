@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 
@@ -251,9 +251,17 @@ class Client(Asking):
         """Remove a calendar; schedules that name it exclude nothing by it."""
         return self._write("DELETE", self._path("calendars", name, tenant), None)
 
-    def put_queue(self, name: str, definition: Mapping[str, Any], *, expected_version: int | None = None) -> Written:
+    def put_queue(
+        self,
+        name: str,
+        definition: Mapping[str, Any],
+        *,
+        expected_version: int | None = None,
+        note: str = "",
+        by: str = "",
+    ) -> Written:
         """Declare a queue, or change its definition."""
-        return self._write("PUT", path_of("queues", name), definition, expected_version)
+        return self._write("PUT", _said(path_of("queues", name), note, by), definition, expected_version)
 
     def get_queue(self, name: str) -> Json:
         """One declared queue."""
@@ -267,15 +275,15 @@ class Client(Asking):
         """Remove a queue's definition; it goes on with the defaults."""
         return self._write("DELETE", path_of("queues", name), None)
 
-    def pause_queue(self, name: str, *, note: str = "") -> Written:
+    def pause_queue(self, name: str, *, note: str = "", by: str = "") -> Written:
         """Hand nothing out of a queue until it is resumed; what runs goes on. Refused where somebody changes it too."""
-        return self._change_queue(name, {"paused": {"note": note}})
+        return self._change_queue(name, {"paused": {"note": note}}, note, by)
 
-    def resume_queue(self, name: str) -> Written:
+    def resume_queue(self, name: str, *, note: str = "", by: str = "") -> Written:
         """Hand out again what waits in a queue."""
-        return self._change_queue(name, {"paused": None})
+        return self._change_queue(name, {"paused": None}, note, by)
 
-    def _change_queue(self, name: str, change: Mapping[str, Any]) -> Written:
+    def _change_queue(self, name: str, change: Mapping[str, Any], note: str, by: str) -> Written:
         """Its definition with some fields changed, and all others as they stand; 412 where they stand no longer."""
         try:
             known = self.get_queue(name)
@@ -284,11 +292,19 @@ class Client(Asking):
                 raise
             known = {"version": 0, "definition": {}}
         changed = {key: value for key, value in {**known["definition"], **change}.items() if value is not None}
-        return self.put_queue(name, changed, expected_version=known["version"])
+        return self.put_queue(name, changed, expected_version=known["version"], note=note, by=by)
 
-    def put_tenant(self, name: str, definition: Mapping[str, Any], *, expected_version: int | None = None) -> Written:
+    def put_tenant(
+        self,
+        name: str,
+        definition: Mapping[str, Any],
+        *,
+        expected_version: int | None = None,
+        note: str = "",
+        by: str = "",
+    ) -> Written:
         """Declare a tenant, or change its definition."""
-        return self._write("PUT", path_of("tenants", name), definition, expected_version)
+        return self._write("PUT", _said(path_of("tenants", name), note, by), definition, expected_version)
 
     def get_tenant(self, name: str) -> Json:
         """One declared tenant."""
@@ -413,6 +429,13 @@ class Client(Asking):
 
     # --- what happens ---
 
+    def changes(self, kind: str, name: str, *, tenant: str | None = None, **wanted: Any) -> Page:
+        """The versions of a queue, tenant, job or calendar (`kind` in the plural), newest first: who, when, why."""
+        owned = kind in ("jobs", "calendars")
+        path = self._path(kind, name, tenant) if owned else path_of(kind, name)
+        body = self._read(f"{path}/changes", wanted)
+        return Page(items=tuple(body.get("changes") or ()), cursor=body.get("cursor"), body=body)
+
     def events(
         self, *, tenant: str | None = None, follow: bool = True, cursor: str | None = None, **wanted: Any
     ) -> Iterator[Event]:
@@ -425,3 +448,9 @@ class Client(Asking):
         path = "/v1/events" if tenant == ALL_TENANTS else f"/v1/tenants/{quote(tenant, safe='')}/events"
         asked = {name.rstrip("_"): value for name, value in wanted.items() if value not in (None, ())}
         return eventstream.follow(self._http, path, {**asked, "follow": str(follow).lower()}, cursor)
+
+
+def _said(path: str, note: str, by: str) -> str:
+    """Who changes something, and why, goes beside it: the body is the thing itself."""
+    said = {name: text for name, text in (("note", note), ("by", by)) if text}
+    return f"{path}?{urlencode(said)}" if said else path

@@ -136,3 +136,57 @@ async def test_a_tenant_has_no_more_schedules_than_its_quota_and_may_always_chan
     )
     assert (await house.http.put("/v1/tenants/acme/schedules/a", json=NIGHTLY)).status_code == 201
     assert (await house.http.put("/v1/tenants/zoo/schedules/c", json=NIGHTLY)).status_code == 201
+
+
+def changed(version: int, definition: Any, **said: str) -> Outgoing:
+    fact = CatalogEntry(
+        kind="queue", tenant="_", name="reports", version=version, changed_at=at(version), definition=definition, **said
+    )
+    return record(fact, topic=topics.CATALOG, sequence=version)
+
+
+async def test_who_changes_something_and_why_is_said_beside_it(house):
+    house.owner = accepting()
+    await house.http.put("/v1/queues/reports?note=the+database+moves&by=ann", json={"paused": {"note": "n"}})
+    await house.http.delete("/v1/queues/reports?note=no+more")
+    put, delete = house.commands()
+    assert (put["data"]["note"], put["data"]["by"]) == ("the database moves", "ann")
+    assert put["data"]["definition"] == {"paused": {"note": "n"}}
+    assert (delete["data"]["note"], "by" in delete["data"]) == ("no more", False)
+
+
+async def test_the_changes_of_a_queue_are_told_newest_first_with_what_changed(house):
+    house.happened(
+        changed(1, {"rate": "5/s"}, by="ann"),
+        changed(2, {"rate": "5/s", "weights": {"acme": 3}}, by="bob", note="acme pays more"),
+        changed(
+            3, {"rate": "5/s", "weights": {"acme": 3}, "paused": {"note": "n"}}, by="ann", note="the database moves"
+        ),
+        changed(4, None, by="ann"),
+    )
+    answer_ = (await house.http.get("/v1/queues/reports/changes")).json()
+    told = [(each["version"], each["by"], each.get("note"), each.get("fields")) for each in answer_["changes"]]
+    assert told == [
+        (4, "ann", None, None),
+        (3, "ann", "the database moves", ["/paused"]),
+        (2, "bob", "acme pays more", ["/weights"]),
+        (1, "ann", None, None),
+    ]
+    assert answer_["changes"][0]["deleted"] is True
+    assert answer_["changes"][2]["definition"] == {"rate": "5/s", "weights": {"acme": 3}}
+    assert answer_["changes"][3]["changed_at"] == "2026-03-01T00:00:01Z"
+
+
+async def test_the_oldest_of_a_page_of_changes_knows_what_was_before_it(house):
+    house.happened(*(changed(number, {"rate": f"{number}/s"}) for number in range(1, 6)))
+    first = (await house.http.get("/v1/queues/reports/changes?limit=2")).json()
+    assert [(each["version"], each.get("fields")) for each in first["changes"]] == [(5, ["/rate"]), (4, ["/rate"])]
+    rest = (await house.http.get(f"/v1/queues/reports/changes?cursor={first['cursor']}")).json()
+    assert [(each["version"], each.get("fields")) for each in rest["changes"]] == [
+        (3, ["/rate"]), (2, ["/rate"]), (1, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/v1/queues/nobody", "/v1/tenants/nobody", "/v1/tenants/acme/calendars/nobody"])
+async def test_what_there_never_was_has_no_changes(house, path):
+    assert (await house.http.get(f"{path}/changes")).status_code == 404

@@ -182,3 +182,15 @@ def test_a_job_stands_in_its_newest_version():
 def test_a_deleted_job_has_no_definition_and_an_echo_does_not_bring_it_back():
     row = only(rows_after([job(1, {"queue": "a"}), job(2, None), job(1, {"queue": "a"})], "catalog"))
     assert (row["version"], row["definition"]) == (2, None)
+
+
+def test_each_version_of_a_definition_is_kept_with_who_made_it_and_why():
+    paused = CatalogEntry(
+        kind="queue", tenant="_", name="reports", version=2, changed_at=at(2), definition={"paused": {}},
+        by="ann", note="the database moves", source="tidewheel/api", command_id="c-2",
+    )  # fmt: skip
+    first = CatalogEntry(kind="queue", tenant="_", name="reports", version=1, changed_at=at(1), definition={})
+    sent = [record(fact, sequence=fact.version, topic=topics.CATALOG) for fact in (first, paused, first)]
+    rows = sorted(rows_after(sent, "changes"), key=lambda row: row["version"])
+    assert [(row["version"], row["by"], row["note"]) for row in rows] == [(1, "", ""), (2, "ann", "the database moves")]
+    assert (rows[1]["source"], rows[1]["command_id"], rows[1]["changed_at"]) == ("tidewheel/api", "c-2", millis(at(2)))

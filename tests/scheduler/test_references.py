@@ -100,3 +100,21 @@ def test_answers_are_remembered_for_a_week_and_then_forgotten():
     assert (shell.answer().status, len(shell.to(topics.CATALOG))) == (201, 1)
     shell.until("2026-03-10T00:00:00")
     assert shell.state(b"c/acme/uk-holidays").memory.count == 0
+
+
+def test_a_version_says_who_made_it_and_why_and_so_does_a_deletion():
+    shell = Shell()
+    shell.send("QueuePut", definition={"rate": "5/s"}, by="ann", note="the database is slow", **QUEUE)
+    shell.send("QueueDelete", by="bob", note="it is not used", **QUEUE)
+    entries = [entry for entry in shell.to(topics.CATALOG) if isinstance(entry, CatalogEntry)]
+    told = [(entry.version, entry.by, entry.note) for entry in entries]
+    assert told == [(1, "ann", "the database is slow"), (2, "bob", "it is not used")]
+
+
+def test_the_same_definition_again_is_no_change_whatever_is_said_with_it():
+    shell = Shell()
+    shell.send("QueuePut", definition={"rate": "5/s"}, by="ann", **QUEUE)
+    shell.send("QueuePut", definition={"rate": "5/s"}, by="bob", note="again", **QUEUE)
+    (entry,) = shell.to(topics.CATALOG)
+    assert isinstance(entry, CatalogEntry)
+    assert entry.by == "ann"

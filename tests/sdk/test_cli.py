@@ -55,10 +55,12 @@ def tidewheel_(requests, routes, monkeypatch, tmp_path):
     def handle(request):
         requests.append(request)
         missing = Response({"title": "Not Found", "detail": "no such thing"}, 404)
-        answer = routes.get((request.method, request.path), missing)
+        whole, path = (request.method, request.path), (request.method, request.path.partition("?")[0])
+        answer = routes.get(whole) or routes.get(path, missing)
         return answer.pop(0) if isinstance(answer, list) else answer
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("LOGNAME", "ann")
     monkeypatch.delenv("TIDEWHEEL_TENANT", raising=False)
     with in_thread(handle) as url:
         monkeypatch.setenv("TIDEWHEEL_URL", url)
@@ -274,6 +276,45 @@ def test_a_queue_is_paused_and_resumed_by_its_definition_and_the_rest_of_it_stay
     routes["GET", "/v1/queues/big"] = Response(big)
     assert tidewheel_("queues", "resume", "big") == (0, "resumed big, version 3\n", "")
     assert requests[-1].json == {"shards": 1, "rate": "10/s", "freezes": []}
+
+
+def test_who_pauses_a_queue_and_why_is_said_beside_its_definition(tidewheel_, routes, requests):
+    routes["GET", "/v1/queues/big"] = Response({"name": "big", "version": 2, "definition": {}})
+    routes["PUT", "/v1/queues/big"] = Response({"name": "big", "version": 3})
+    assert tidewheel_("queues", "pause", "big", "--note", "new disks")[0] == 0
+    assert requests[-1].path == "/v1/queues/big?note=new+disks&by=ann"
+    assert tidewheel_("queues", "resume", "big", "--by", "bob")[0] == 0
+    assert requests[-1].path == "/v1/queues/big?by=bob"
+
+
+def test_the_changes_of_a_queue_say_who_when_why_and_what(tidewheel_, routes):
+    routes["GET", "/v1/queues/big/changes"] = Response(
+        {
+            "changes": [
+                {
+                    "version": 3,
+                    "changed_at": "2026-03-08T02:00:00Z",
+                    "by": "ann",
+                    "note": "new disks",
+                    "fields": ["/paused"],
+                },
+                {"version": 2, "changed_at": "2026-03-07T02:00:00Z", "source": "tidewheel/api", "definition": {}},
+            ]
+        }
+    )
+    told = tidewheel_("queues", "changes", "big")[1].splitlines()
+    assert told == [
+        "VERSION  CHANGED               BY             NOTE       FIELDS",
+        "3        2026-03-08 02:00:00Z  ann            new disks  /paused",
+        "2        2026-03-07 02:00:00Z  tidewheel/api",
+    ]
+
+
+def test_changes_of_what_a_tenant_owns_are_asked_for_by_its_name(tidewheel_, routes):
+    routes["GET", "/v1/tenants/acme/jobs/report/changes"] = Response({"changes": []})
+    routes["GET", "/v1/tenants/acme/changes"] = Response({"changes": []})
+    assert tidewheel_("jobs", "changes", "acme/report")[0] == 0
+    assert tidewheel_("tenants", "changes", "acme")[0] == 0
 
 
 def test_a_queue_without_a_definition_is_paused_by_its_first_one(tidewheel_, routes, requests):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -36,6 +36,8 @@ Act = Callable[[Client, Document], tuple[str, list[str]]]
 @click.option("-f", "--file", "paths", multiple=True, required=True, help="A file, a folder, or - for standard input.")
 @click.option("--plan", is_flag=True, help="Say what would change, and change nothing; exit code 4 if anything would.")
 @click.option("--prune", is_flag=True, help="Delete schedules that have all labels of --label and stand in no file.")
+@click.option("--note", default="", help="Why; it stands among the changes of queues and tenants.")
+@options.by
 @click.option("--label", "labels", multiple=True, help="What --prune may delete: team=finance.")
 @options.tenant
 @options.url
@@ -45,6 +47,8 @@ def apply(
     plan: bool,
     prune: bool,
     labels: tuple[str, ...],
+    note: str,
+    by: str,
     tenant: str | None,
     url: str | None,
 ) -> None:
@@ -58,7 +62,7 @@ def apply(
     documents = read(paths)
     counts: Counter[str] = Counter()
     with options.connect(url, tenant) as client:
-        each = _plan if plan else _put
+        each = _plan if plan else partial(_put, {"note": note, "by": by})
         _tell(counts, _each_of(client, each, _once_each(client, definitions.in_order(documents))))
         if prune and documents and not counts["refused"]:
             _tell(counts, _pruned(client, documents, labels, plan=plan))
@@ -130,9 +134,9 @@ def _each_of(client: Client, act: Act, documents: Iterable[Document]) -> Iterato
             pool.shutdown(cancel_futures=True)
 
 
-def _put(client: Client, document: Document) -> tuple[str, list[str]]:
+def _put(said: Mapping[str, str], client: Client, document: Document) -> tuple[str, list[str]]:
     """Put one document: what changed, and the lines that say so."""
-    return _or_refused(client, document, lambda: _written(client, document))
+    return _or_refused(client, document, lambda: _written(client, document, said))
 
 
 def _plan(client: Client, document: Document) -> tuple[str, list[str]]:
@@ -178,10 +182,10 @@ def _labelled(client: Client, tenant: str, labels: tuple[str, ...]) -> Iterator[
             return
 
 
-def _written(client: Client, document: Document) -> tuple[str, list[str]]:
+def _written(client: Client, document: Document, said: Mapping[str, str]) -> tuple[str, list[str]]:
     put = getattr(client, f"put_{document.kind.lower()}")
-    whose = {"tenant": document.tenant} if document.kind in definitions.OWNED else {}
-    written: Written = put(document.name, document.body or {}, **whose)
+    more = {"tenant": document.tenant} if document.kind in definitions.OWNED else said
+    written: Written = put(document.name, document.body or {}, **more)
     warnings = [f"warning: {warning}" for warning in written.body.get("warnings") or ()]
     return written.change, [f"{_title(client, document)}{_told(written)}", *warnings]
 

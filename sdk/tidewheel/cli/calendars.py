@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tidewheel import definitions, publicdays
-from tidewheel.cli import naming, options, output
+from tidewheel.cli import changes, naming, options, output
 from tidewheel.client import ALL_TENANTS
 
 YEARS_MAX = 50  # of one calendar: a few thousand days
@@ -37,6 +37,9 @@ _YEARS = _Years()
 @click.group()
 def calendars() -> None:
     """Calendars: days that schedules exclude by name."""
+
+
+changes.add(calendars, "calendars")
 
 
 @calendars.command("list")

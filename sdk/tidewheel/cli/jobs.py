@@ -7,13 +7,16 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import naming, options, output
+from tidewheel.cli import changes, naming, options, output
 from tidewheel.client import ALL_TENANTS
 
 
 @click.group()
 def jobs() -> None:
     """Registered jobs: what schedules may name."""
+
+
+changes.add(jobs, "jobs")
 
 
 @jobs.command("list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -16,12 +17,22 @@ from tidewheel.client import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def _user() -> str:
+    """Nobody, where the system has no name for the user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
 url = click.option("--url", envvar="TIDEWHEEL_URL", help="The server's address.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the API's own JSON.")
 tenant = click.option("--tenant", envvar="TIDEWHEEL_TENANT", help="The tenant; `default` where none is given.")
 # Not from the environment: without it a list shows all tenants.
 any_tenant = click.option("--tenant", help="Only this tenant; all where none is given.")
 limit = click.option("--limit", type=click.IntRange(1, 500), help="At most this many.")
+by = click.option("--by", default=_user, show_default="the user's name", help="Who says so.")
 cursor = click.option("--cursor", help="Go on where a list ended.")
 
 

@@ -7,12 +7,15 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import naming, options, output
+from tidewheel.cli import changes, naming, options, output
 
 
 @click.group()
 def queues() -> None:
     """Declared queues. One that is not declared has the defaults."""
+
+
+changes.add(queues, "queues")
 
 
 @queues.command("list")
@@ -41,26 +44,29 @@ def show(*, name: str, as_json: bool, url: str | None) -> None:
 @queues.command()
 @click.argument("names", nargs=-1, required=True)
 @click.option("--note", default="", help="Why; kept with the definition.")
+@options.by
 @options.url
-def pause(*, names: tuple[str, ...], note: str, url: str | None) -> None:
+def pause(*, names: tuple[str, ...], note: str, by: str, url: str | None) -> None:
     """Hand nothing out until they are resumed. What runs goes on, and what is due waits."""
     with options.connect(url) as client:
 
         def act(name: str) -> str:
-            return f"paused {name}, version {client.pause_queue(name, note=note).body['version']}"
+            return f"paused {name}, version {client.pause_queue(name, note=note, by=by).body['version']}"
 
         naming.each_of_nobody(names, act)
 
 
 @queues.command()
 @click.argument("names", nargs=-1, required=True)
+@click.option("--note", default="", help="Why; it stands among the changes.")
+@options.by
 @options.url
-def resume(*, names: tuple[str, ...], url: str | None) -> None:
+def resume(*, names: tuple[str, ...], note: str, by: str, url: str | None) -> None:
     """Hand out again what waits."""
     with options.connect(url) as client:
 
         def act(name: str) -> str:
-            return f"resumed {name}, version {client.resume_queue(name).body['version']}"
+            return f"resumed {name}, version {client.resume_queue(name, note=note, by=by).body['version']}"
 
         naming.each_of_nobody(names, act)
 

@@ -7,12 +7,15 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import naming, options, output
+from tidewheel.cli import changes, naming, options, output
 
 
 @click.group()
 def tenants() -> None:
     """Owners of schedules. One that is not declared has no quotas."""
+
+
+changes.add(tenants, "tenants")
 
 
 @tenants.command("list")
