@@ -45,5 +45,5 @@ def decide(state: ScheduleState, command: Command, request: ScheduleDelete, cont
         open_runs=state.open_runs,
     )
     stopped = backfills.stopped(state, context, "its schedule was deleted")
-    withdrawn = edges.changes(state, None, state.version, context)
+    withdrawn = edges.changes(state, None, state.version, at_ms, context)
     return Accepted(facts=(*mark_before(state, at_ms), fact, *stopped, *withdrawn), body=body)

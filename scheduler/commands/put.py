@@ -68,7 +68,7 @@ def _accepted(
         source=command.source,
     )
     return Accepted(
-        facts=(*mark_before(state, at_ms), fact, *edges.changes(state, checked.definition, version, context)),
+        facts=(*mark_before(state, at_ms), fact, *edges.changes(state, checked.definition, version, at_ms, context)),
         status=REPLACED if state.exists else CREATED,
         body=_body(state, checked.plan, context, warnings, effective_at=effective_at, version=version, changed=True),
     )

@@ -164,7 +164,7 @@ def _instant(answer: WindowJudged) -> int | None:
 def _questions(state: ScheduleState, context: Context, awaited: Awaited) -> Iterator[Fact]:
     plan = state.plans[awaited.version]
     for entry in plan.intervals:
-        if _is_certain(_standing(awaited, entry.schedule), entry):
+        if _is_certain(_standing(awaited, entry.schedule), entry) or not edges.waits(state, entry.schedule):
             continue
         window = window_of(plan, entry, awaited.nominal)
         yield WindowAsked(
@@ -285,6 +285,9 @@ def deferred(state: ScheduleState, fact: OccurrenceDeferred) -> Links:
         nominal=seconds(fact.nominal_time), version=fact.version, cause=fact.cause, since_ms=millis(fact.since),
         asked_ms=millis(fact.decided_at),
     )  # fmt: skip
+    for entry in state.plans[fact.version].intervals:
+        if not edges.waits(state, entry.schedule):
+            awaited = _heard(awaited, _freed(state, awaited, entry.schedule))
     return _put(state, awaited)
 
 
@@ -304,6 +307,17 @@ def questioned(state: ScheduleState, at_ms: int) -> Links:
         if awaited.frozen_ms is not None and awaited.frozen_ms > at_ms:
             state.rows.put(keys.number(keys.AWAITED, awaited.nominal), codec.dump(replace(awaited, frozen_ms=at_ms)))
     return _links(state)
+
+
+def _freed(state: ScheduleState, awaited: Awaited, upstream: str) -> Standing:
+    """That a later version, which was read before this occurrence was decided, no longer names an upstream."""
+    without = (
+        phase.from_ms
+        for phase in state.phases
+        if phase.version > awaited.version
+        and all(each.schedule != upstream for each in state.plans[phase.version].intervals)
+    )
+    return Standing(upstream=upstream, fate=Fate.MET, at_ms=max(awaited.since_ms, next(without, 0)))
 
 
 def asked(state: ScheduleState, fact: WindowAsked) -> Links:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler import keys, sweeps
 from scheduler.context import Context
-from scheduler.instants import millis
+from scheduler.instants import from_millis, millis
 from scheduler.links.state import Edge, Links
 from schemas import codec
 from schemas.facts import Fact
@@ -22,18 +22,26 @@ if TYPE_CHECKING:
 # --- what changes -------------------------------------------------------------------------------------------------
 
 
-def changes(state: ScheduleState, wanted: Mapping[str, Any] | None, version: int, context: Context) -> tuple[Fact, ...]:
-    """What has to be said so that the edges are those of a definition; of None, so that there are none."""
+def changes(
+    state: ScheduleState, wanted: Mapping[str, Any] | None, version: int, at_ms: int, context: Context
+) -> tuple[Fact, ...]:
+    """What has to be said so that the edges are those of a definition; of None, so that there are none.
+
+    `at_ms` is when the change takes effect: from then on nobody waits for an upstream that is no longer named. One that
+    is named for another purpose is another edge.
+    """
     known = dict(edges(state.rows)) if state.links.edges else {}
     entries = {} if wanted is None else {each["schedule"]: each for each in wanted.get("after") or ()}
     facts: list[Fact] = []
     sequence = state.links.sequence
-    for upstream in sorted(known.keys() - entries.keys()):
+    for upstream in sorted(known):
+        if upstream in entries and entries[upstream]["mode"] == known[upstream].mode:
+            continue
         sequence += 1
         facts.append(
             EdgeWithdrawn(
                 tenant=state.tenant, schedule=state.name, upstream=upstream, version=version, sequence=sequence,
-                withdrawn_at=context.now,
+                withdrawn_at=from_millis(at_ms),
             )
         )  # fmt: skip
     for upstream in sorted(entries):
@@ -82,6 +90,12 @@ def find(state: ScheduleState, upstream: str) -> Edge | None:
     """The edge from an upstream, if there is one."""
     row = state.rows.get(keys.EDGE + upstream.encode()) if state.links.edges else None
     return None if row is None else codec.load(Edge, codec.parse(row))
+
+
+def waits(state: ScheduleState, upstream: str) -> bool:
+    """Whether occurrences wait for an upstream: it may have been asked for by a version that is over."""
+    edge = find(state, upstream)
+    return edge is not None and edge.mode == "interval"
 
 
 def edges(rows: Rows) -> Iterator[tuple[str, Edge]]:

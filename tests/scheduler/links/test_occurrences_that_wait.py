@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from scheduler import keys
+from schemas import codec
 from schemas.after import After
 from schemas.facts import OccurrenceDeferred, OccurrenceSkipped, RunCreated
 from schemas.linking import WindowAsked, WindowHeard, WindowJudged
@@ -270,6 +272,46 @@ def test_a_backfill_that_fails_again_wakes_nobody():
     assert shell.created("report") == []
 
 
+def test_a_rerun_that_succeeds_wakes_what_waits():
+    shell = pair()
+    live(shell, "10:10")
+    ended(shell, 10, "failed")
+    live(shell, "10:40")
+    old = shell.run("load.20240101T100000Z")
+    whole = codec.parse(codec.encode(old, source="x", time=shell.now)[1])["data"]
+    shell.send("RunRerun", name="load", run_id=old.run_id, run=whole)
+    assert shell.answer().status == 201
+    live(shell, "10:41")
+    assert shell.created("report") == []
+    shell.finish(shell.last_run("load"))
+    told(shell)
+    assert shell.created("report") == ["10:30@10:41"]
+    shell.reload()
+
+
+def test_a_hundred_upstreams_of_unlike_periods_have_all_to_be_met():
+    shell = Shell("2024-01-01T09:05:00")
+    names = [f"load-{minutes}-{number}" for minutes in (5, 10, 15, 20, 60) for number in range(20)]
+    for name in names:
+        minutes = int(name.split("-")[1])
+        cron = "0 * * * *" if minutes == 60 else f"*/{minutes} * * * *"
+        shell.put(name, definition(cron, **ALL))
+    shell.put("report", waiting(*names, cron="30 10 * * *", span="PT1H"))
+    live(shell, "10:31")
+    runs = [fact for fact in shell.facts if isinstance(fact, RunCreated)]
+    first, last = at("2024-01-01T09:30"), at("2024-01-01T10:30")
+    open_runs = [run for run in runs if run.nominal_time and first < run.nominal_time <= last]
+    assert len(open_runs) == 20 * (12 + 6 + 4 + 3 + 1)
+    for run in open_runs[1:]:
+        shell.finish(run)
+    told(shell)
+    assert shell.created("report") == []
+    shell.finish(open_runs[0])
+    told(shell)
+    assert shell.created("report") == ["10:30@10:31"]
+    shell.reload()
+
+
 def backfilled(first: str) -> Shell:
     """B-O23: the seven days before were skipped, and a backfill, one run at a time, makes up for them from a day on."""
     shell = Shell("2019-11-15T12:00:00")
@@ -352,6 +394,39 @@ def test_an_upstream_that_is_no_longer_named_is_not_waited_for():
     shell.put("report", definition("30 * * * *", **ALL))
     told(shell)
     assert shell.created("report") == ["10:30@10:40"]
+
+
+def test_a_change_frees_what_waits_when_it_takes_effect_and_not_when_it_is_read():
+    shell = pair(deadline="PT20M")
+    live(shell, "10:40")
+    shell.sleep_until("2024-01-01T10:55:00")
+    shell.put("report", definition("30 * * * *", **ALL), published="2024-01-01T10:45:00")
+    told(shell)
+    assert shell.created("report") == ["10:30@10:55"]
+
+
+def test_what_is_due_under_a_version_that_was_replaced_meanwhile_asks_nobody_who_is_no_longer_named():
+    shell = pair()
+    live(shell, "10:20")
+    shell.sleep_until("2024-01-01T10:31:00")
+    shell.put("report", definition("30 * * * *", **ALL), published="2024-01-01T10:30:30")
+    told(shell)
+    assert shell.all(WindowAsked, "report") == []
+    assert shell.created("report") == ["10:30@10:31"]
+    shell.reload()
+
+
+def test_an_upstream_that_is_followed_instead_is_not_waited_for_and_its_questions_are_dropped():
+    shell = pair()
+    live(shell, "10:40")
+    after = [{"schedule": "load", "mode": "run", "condition": "failed"}]
+    shell.put("report", definition("30 * * * *", after=after, **ALL))
+    told(shell)
+    assert shell.created("report") == ["10:30@10:40"]
+    assert [key for key in shell.schedule("load").rows.data if key.startswith(keys.QUESTION)] == []
+    ended(shell, 10, "failed")
+    assert shell.created("report")[1:] == ["after load.20240101T100000Z"]
+    shell.reload()
 
 
 def test_of_several_upstreams_all_have_to_be_met():
