@@ -82,6 +82,7 @@ class Story:
     skipped_ranges: list[Decision] = field(default_factory=list)
     deferred: dict[int, str] = field(default_factory=dict)
     held: dict[int, list[Decision]] = field(default_factory=dict)  # by freezes
+    waits_until: dict[int, int] = field(default_factory=dict)  # those that wait for other schedules, and how long
     not_due: dict[str, int] = field(default_factory=dict)
     runs: dict[str, datetime] = field(default_factory=dict)  # every run, and when it was created
     ended: dict[str, Ended] = field(default_factory=dict)  # by the first outcome that was written
@@ -317,6 +318,9 @@ def _deferred(story: Story, data: Mapping[str, Any], event: str) -> None:
             event=event, version=data["version"], nominal=nominal, reason=reason, used=data.get("used", {}), made=made
         )
         story.held.setdefault(nominal, []).append(held)
+    story.waits_until.pop(nominal, None)
+    if reason == "waiting" and data.get("until"):
+        story.waits_until[nominal] = _seconds(data["until"])
 
 
 def _changed(story: Story, data: Mapping[str, Any], _event: str) -> None:

@@ -107,6 +107,9 @@ class _Case:
             self._report.created += 1
         elif decisions:
             self._report.skipped[decisions[0].reason] += 1
+        elif self._story.waits_until.get(nominal, until) < until:
+            waited = _text(self._story.waits_until[nominal])
+            self._accuse("missing", _text(nominal), f"due by version {version.number}; waited until {waited} at most")
         elif nominal in self._story.deferred:
             self._report.pending[self._story.deferred[nominal]] += 1
         elif until - nominal < EXCLUDED_TOGETHER_SECONDS and self._is_out(nominal):

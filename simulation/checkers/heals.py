@@ -19,7 +19,7 @@ from simulation.evidence import Evidence, Place, Violation
 
 ID = "I9"
 STALE_MAX = timedelta(seconds=60)  # of a mark: an idle partition logs one every 30 s
-STUCK = ("buffered", "paced")  # what only waits for others to end, or for its turn
+STUCK = ("buffered", "paced", "waiting")  # what only waits for others to end, or for its turn, or for a while
 
 
 def observed(evidence: Evidence) -> int:

@@ -5,6 +5,7 @@
 - What is only late is not missed (see `grace`), and a command that waits for the catalog waits (see `awaited`).
 - A run has the version of its job that its partition had adopted (see `adopted`), none is where a calendar or a freeze
   stands in its way (see `closed`), and what is asked of occurrences and of whole sets of runs is done (see `asked`).
+- What is to wait for other schedules waits (see `windows`).
 - A change takes effect when it was published, not when it was read: never later, unless something before it forbids it.
 - Words of one source are taken in the order of their versions.
 - A worker is handed no more than it has free slots for, and nothing once it drains, lapsed or ended.
@@ -38,6 +39,7 @@ from simulation.checkers import (
     limits,
     paced,
     paces,
+    windows,
 )
 from simulation.checkers.reading import DISPATCHER, SCHEDULER, Data, Fact, documents, events, facts, instant
 from simulation.evidence import Evidence, Violation
@@ -77,7 +79,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from closed.check(evidence)
     yield from asked.check(evidence)
     yield from limits.check(evidence)
-    for part in (again, failures, finishes, later, paced, paces):
+    for part in (again, failures, finishes, later, paced, paces, windows):
         yield from part.check(evidence)
 
 

@@ -271,6 +271,21 @@ def test_a_deferred_occurrence_that_got_its_run_waits_no_longer(world):
     assert not report(world).pending
 
 
+def test_what_waits_for_other_schedules_is_pending_until_its_deadline_and_missing_when_that_is_over(world):
+    world.waiting("12:04", until="12:05")
+    world.decided(at("12:05"))
+    world.created("12:05")
+    result = report(world)
+    assert result.clean
+    assert dict(result.pending) == {"waiting": 1}
+    world.decided(at("12:05:30"))
+    assert found(world) == [
+        ("missing", "2026-03-02T12:04:00Z", "due by version 1; waited until 2026-03-02T12:05:00Z at most")
+    ]
+    world.skipped("12:04", SkipReason.UPSTREAM)
+    assert report(world).clean
+
+
 def test_a_range_decides_all_that_is_due_in_it(world):
     world.skipped("12:04", SkipReason.PAUSED, until="12:09:01", count=6)
     world.decided(at("12:09:30"))

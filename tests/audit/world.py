@@ -146,6 +146,14 @@ class World:
         }
         self.event(OccurrenceSkipped(**{**fact, "rule": "cron", "tz_version": "2026a", **when, **fields}))
 
+    def waiting(self, time: str, until: str) -> None:
+        """An occurrence that waits for other schedules, until then at the latest."""
+        fact = OccurrenceDeferred(
+            tenant="acme", schedule="tick", version=1, nominal_time=at(time), reason=DeferReason.WAITING,
+            decided_at=at(time), until=at(until), since=at(time), detail="waits for load",
+        )  # fmt: skip
+        self.event(fact)
+
     def deferred(self, time: str, reason: DeferReason = DeferReason.BUFFERED, **fields: Any) -> None:
         """An occurrence that waits."""
         self.event(
