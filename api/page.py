@@ -159,12 +159,13 @@ class PageRoutes:
         runs = self._services.reader.runs(scope, RunFilter(schedule=name), limit=COMING_SHOWN)
         story = self._services.reader.story(scope, name)
         backfills = self._services.reader.backfills(scope, schedule=name, limit=COMING_SHOWN)
+        dependants = views.dependants(self._services.reader.schedules(scope, after=name).rows, name)
         return self._render(
             "schedule", schedule=self._view(row), held=held(self._services, row), decided=past,
             truncated=len(past) >= ROWS, ahead=ahead[:COMING_SHOWN],
             more_ahead=len(ahead) > COMING_SHOWN, runs=[views.run(each) for each in runs.rows],
             events=[views.event(each) for each in story][::-1],
-            backfills=[views.backfill(each) for each in backfills.rows],
+            backfills=[views.backfill(each) for each in backfills.rows], dependants=dependants,
         )  # fmt: skip
 
     def _runs(self, wanted: RunsQuery) -> str:

@@ -110,8 +110,14 @@ class PreviewRoutes:
             "dst_until": dst_until,
             **change_of(_definition(current, before), outlook.definition),
             "difference": of_occurrences(before, outlook, begin, end, limit) if before else {},
+            **self._dependants(tenant, name),
             **({"load": self._load(tenant, name, outlook.definition, current)} if load else {}),
         }
+
+    def _dependants(self, tenant: str, name: str) -> views.Json:
+        """Whose runs or waiting a change of this one touches."""
+        found = views.dependants(self._services.reader.schedules(Scope(tenant=tenant), after=name).rows, name)
+        return {"dependants": found} if found else {}
 
     def _load(
         self, tenant: str, name: str, definition: Mapping[str, Any], current: views.Row | None

@@ -124,7 +124,12 @@ class ScheduleRoutes:
         row = self._services.reader.schedule(scope, name)
         if row is None or row["state"] == "deleted":
             return None
-        more = {"backlog": backlog(self._services, row), "held": held(self._services, row)}
+        others = views.dependants(self._services.reader.schedules(scope, after=name).rows, name)
+        more = {
+            "backlog": backlog(self._services, row),
+            "held": held(self._services, row),
+            "dependants": others or None,
+        }
         return {**self.view(row), **{name: value for name, value in more.items() if value is not None}}
 
     def view(self, row: views.Row) -> views.Json:

@@ -50,6 +50,16 @@ def schedule(row: Row, outlook: Outlook | None) -> Json:
     )
 
 
+def dependants(rows: Iterable[Row], name: str) -> list[Json]:
+    """The schedules that name one in `after`, each with how."""
+    return [
+        {"schedule": row["name"], "mode": each["mode"], "condition": each["condition"]}
+        for row in rows
+        for each in (row["definition"] or {}).get("after") or ()
+        if each["schedule"] == name
+    ]
+
+
 def _last(row: Row) -> Json | None:
     if row["last_run_id"] is None and row["last_finished_run_id"] is None:
         return None
@@ -173,6 +183,7 @@ def undone(row: Row) -> Json:
         version=row["version"],
         decided_at=row["decided_at"],
         until=row["until"],
+        since=row["since"],
         rule=row["rule"] or None,
         tz_version=row["tz_version"] or None,
         blocked_by=row["blocked_by"],
@@ -204,6 +215,7 @@ def created(row: Row) -> Json:
         decided_at=row["created_at"],
         state=row["state"],
         finished_at=row["finished_at"],
+        detail=row["detail"] or None,
     )
 
 

@@ -1,7 +1,9 @@
-"""What the outcome of a run costs that ten schedules follow, behind 1,000 past runs and behind 100,000.
+"""What the outcome of a run costs that ten schedules follow or wait for, behind 1,000 past runs and behind 100,000.
 
     outcome   the upstream's owner: the outcome is settled, ten reports are made, evolved and saved
     report    an owner that follows: a report is noted, decided and becomes a run
+    waited    the upstream's owner: the outcome is settled, and ten windows that waited for it are judged and answered
+    answer    an owner that waits: an answer is heard, and the occurrence has its run
 
 Past runs end in turn well and badly, so that the ledger says something of each. The figures have to be alike: nothing
 may look at what is over. Rows stand in order in memory, where reading a few of them costs what they are.
@@ -13,7 +15,7 @@ import time
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -25,13 +27,14 @@ from scheduler.occurrences import tz_version
 from scheduler.reading import OutcomeRead
 from schemas import topics
 from schemas.facts import Fact, Outcome, RunCreated, RunFinished
-from schemas.linking import EdgeAnnounced, EdgeListed, UpstreamFinished
+from schemas.linking import EdgeAnnounced, EdgeListed, UpstreamFinished, WindowAsked, WindowJudged
 
 PAST = (1_000, 100_000)  # the second takes a minute
 MEASURED = 500  # of which the best fifth counts, which others disturbed least
 FOLLOWERS = 10
 START = datetime(2026, 1, 1, tzinfo=UTC)
 UPSTREAM = b"s/acme/load"
+W = TypeVar("W", bound=Fact)
 JOB = {"target": {"type": "task", "name": "t"}}
 
 
@@ -112,6 +115,17 @@ class Bench:
         assert isinstance(run, RunCreated)
         return run
 
+    def said(self, kind: type[W]) -> list[W]:
+        """What owners have told each other since, each once."""
+        found = [word for word in self.sent if isinstance(word, kind)]
+        self.sent.clear()
+        return found
+
+    def settle(self, key: bytes) -> None:
+        """All that is due now of one schedule."""
+        while (at := self.core.wakeup(self.state(key)).at) is not None and at <= self.now:
+            self.step(key, Woken())
+
     def ended(self, run: RunCreated, number: int) -> None:
         """Its outcome is read."""
         fact = RunFinished(
@@ -148,6 +162,45 @@ def measured(past: int) -> tuple[float, float]:
     return _best(outcomes), _best(reports)
 
 
+def waited(past: int) -> tuple[float, float]:
+    """Microseconds of an outcome that ten wait for, and of what one of them makes of its answer.
+
+    Each looks back on an hour, of which the last run alone is open.
+    """
+    bench = Bench()
+    for _ in range(past):
+        bench.ended(bench.created(), 0)
+    after = [{"schedule": "load", "mode": "interval", "span": "PT1H"}]
+    body = {"trigger": {"cron": "* * * * * *"}, "after": after, "overlap": {"policy": "allow_all"}, "job": JOB}
+    for number in range(FOLLOWERS):
+        bench.put(f"waiting-{number}", body)
+    outcomes, answers = [], []
+    for _ in range(MEASURED):
+        run = bench.created()
+        for number in range(FOLLOWERS):
+            bench.step(f"s/acme/waiting-{number}".encode(), Woken())
+        for question in bench.said(WindowAsked):
+            bench.step(UPSTREAM, LinkRead(word=question, appended_at=bench.now))
+        bench.settle(UPSTREAM)
+        for word in bench.said(WindowJudged):
+            bench.step(f"s/acme/{word.downstream}".encode(), LinkRead(word=word, appended_at=bench.now))
+        began = time.perf_counter()
+        bench.ended(run, 0)
+        bench.settle(UPSTREAM)
+        outcomes.append(time.perf_counter() - began)
+        told = bench.said(WindowJudged)
+        assert len(told) == FOLLOWERS
+        for number, word in enumerate(told):
+            key = f"s/acme/{word.downstream}".encode()
+            began = time.perf_counter()
+            bench.step(key, LinkRead(word=word, appended_at=bench.now))
+            facts = bench.step(key, Woken())
+            if not number:
+                answers.append(time.perf_counter() - began)
+            assert any(isinstance(fact, RunCreated) for fact in facts)
+    return _best(outcomes), _best(answers)
+
+
 def _best(seconds: list[float]) -> float:
     fifth = sorted(seconds)[: MEASURED // 5]
     return 1e6 * sum(fifth) / len(fifth)
@@ -158,3 +211,5 @@ def main() -> None:
     for past in PAST:
         outcome, report = measured(past)
         print(f"{past:>7,} past runs: outcome {outcome:6.0f} µs to {FOLLOWERS} followers, report {report:5.0f} µs")
+        outcome, answer = waited(past)
+        print(f"{'':>18} waited  {outcome:6.0f} µs by {FOLLOWERS} schedules,  answer {answer:5.0f} µs")

@@ -60,8 +60,8 @@ def open_door(
     services = ApiServices(
         log=log, now=clock.now, reader=rows.reader, progress=rows.progress, log_progress=rows.log_progress,
         commander=commander, appender=appender, relay=relay, leases=SimpleLeases(relay),
-        arithmetic=Arithmetic(rows.reader.entry), forecast=forecast(clock.now, rows.reader.entry),
-        registry=telemetry.registry, unready=unready,
+        arithmetic=Arithmetic(rows.reader.entry), registry=telemetry.registry, unready=unready,
+        forecast=forecast(clock.now, rows.reader.entry, settings.retention.history),
         settings=ApiSettings(
             version=importlib.metadata.version("tidewheel-server"),
             history=settings.retention.history,

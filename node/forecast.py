@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     Entry = Callable[[Scope, str, str], Mapping[str, Any] | None]  # an entry of the catalog: scope, kind, name
 
 
-def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
-    """A forecast that judges definitions as an apply at `now` would, by what the catalog says now."""
+def forecast(now: Callable[[], datetime], entry: Entry, history: timedelta | None = None) -> Forecast:
+    """A forecast that judges definitions as an apply at `now` would, by what the catalog says now.
+
+    `history` is for how long decisions are kept.
+    """
     look = _look(entry)
 
     def ask(
@@ -32,7 +35,7 @@ def forecast(now: Callable[[], datetime], entry: Entry) -> Forecast:
         tenant, _, name = subject.partition("/")
         found = preview(
             definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name,
-            strict=not accepted, accepted=accepted, since=since, look=look if by_catalog else nothing,
+            strict=not accepted, accepted=accepted, since=since, history=history, look=look if by_catalog else nothing,
         )  # fmt: skip
         return Outlook(
             words=found["words"], rule=found["rule"], tz_version=found["tz_version"], definition=found["definition"],

@@ -54,6 +54,7 @@ def _skipped(row: Row | None, event: Event) -> Row | None:
         "nominal_to": instant(range_["to"]) if range_ else None,
         "count": range_["count"] if range_ else 1 if data.get("nominal_time") else 0,
         "until": None,
+        "since": None,
         "rule": data["rule"],
         "tz_version": data["tz_version"],
     }
@@ -77,6 +78,7 @@ def _deferred(row: Row | None, event: Event) -> Row | None:
         "nominal_to": None,
         "count": 1,
         "until": instant(data.get("until")),
+        "since": instant(data.get("since")),
         "rule": data.get("rule") or "",
         "tz_version": data.get("tz_version") or "",
     }

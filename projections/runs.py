@@ -28,7 +28,7 @@ _EMPTY: Row = {
     "started_at": None, "finished_at": None, "outcome": None, "reason": "", "attempts": 0, "handout": -1, "phase": 0,
     "worker": None, "ended_at": None, "retry_attempt": 0, "retry_at": None, "waiting": None, "waiting_since": None,
     "waiting_at": None, "waiting_until": None, "cancel_requested_at": None, "error": None, "error_at": None,
-    "rule": None, "tz_version": None, "backfill": None, "used": None, "appended_at": None,
+    "rule": None, "tz_version": None, "backfill": None, "used": None, "detail": None, "appended_at": None,
 }  # fmt: skip
 
 
@@ -81,6 +81,7 @@ def _created(row: Row | None, event: Event) -> Row | None:
         tz_version=data.get("tz_version"),
         backfill=data.get("backfill"),
         used=json(data.get("used")),
+        detail=data.get("detail"),
     )  # fmt: skip
 
 

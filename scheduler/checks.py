@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from scheduler import bounds, freezes, occurrences, plan, templates
 from scheduler.instants import from_seconds, seconds, text
+from scheduler.links import awaiting
 from scheduler.plan import Plan
 from scheduler.timeline import LAST_INSTANT
 from schemas import definitions, references
@@ -43,12 +44,13 @@ def schedule(
     anchor: int | None = None,
     strict: bool = False,
     accepted: bool = False,
+    history: timedelta | None = None,
     pointer: str = "",
 ) -> Checked:
     """The definition ready for use, or `Refused` with every fault in it.
 
     `anchor` is what an interval without an anchor of its own is counted from; without it, `now`. A definition that was
-    `accepted` some time ago may be over by now.
+    `accepted` some time ago may be over by now. `history` is for how long decisions are kept, where that is known.
     """
     try:
         model, unknown = definitions.read_schedule(data, strict=strict, pointer=pointer)
@@ -65,6 +67,8 @@ def schedule(
         raise Refused(*faults)
     anchor = seconds(now) if anchor is None else anchor
     compiled = plan.of_schedule(model, hash_key, anchor=anchor)
+    if history is not None and not accepted:
+        _refuse(awaiting.beyond(compiled, seconds(now), history, f"{pointer}/after"))
     document = definitions.normal_form(model)
     nothing_left: tuple[str, ...] = ()
     if given is not None:
@@ -74,6 +78,12 @@ def schedule(
         nothing_left = (*_over(given, compiled, seconds(now)), *_nothing_left(compiled, seconds(now)))
     warnings = bounds.warnings((*unknown, *_warnings(model, now), *nothing_left))
     return Checked(schedule=model, definition=document, plan=compiled, warnings=warnings)
+
+
+def _refuse(faults: Iterator[Fault]) -> None:
+    found = tuple(faults)
+    if found:
+        raise Refused(*found)
 
 
 def _anchored(trigger: definitions.Trigger, anchor: int) -> dict[str, str]:

@@ -10,7 +10,7 @@ Both raise `Refused` with every fault that an apply would name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import groupby, islice
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from scheduler import calendars, checks, finishing, freezes, holding, occurrences, words
 from scheduler.calendars import Lookup
 from scheduler.instants import from_millis, from_seconds, seconds, text
+from scheduler.links import awaiting
 from scheduler.occurrences.zones import Segment
 from scheduler.plan import Adopted, Plan, adopted_recipe
 from scheduler.timeline import LAST_INSTANT
@@ -47,6 +48,7 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     strict: bool = True,
     accepted: bool = False,
     since: datetime | None = None,
+    history: timedelta | None = None,
     look: Lookup = nothing,
 ) -> dict[str, Any]:
     """The occurrences in [from_, to), the first `limit` of them, and what clock changes in that time do to them.
@@ -59,7 +61,9 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     faults = tuple(_range_faults(from_, to, limit))
     if faults:
         raise Refused(*faults)
-    checked = checks.schedule(definition, hash_key=f"{tenant}/{name}", now=now, strict=strict, accepted=accepted)
+    checked = checks.schedule(
+        definition, hash_key=f"{tenant}/{name}", now=now, strict=strict, accepted=accepted, history=history
+    )
     plan = checked.plan if since is None else finishing.counted_from(checked.plan, since)
     plan = freezes.bound(calendars.bound(plan, tenant, look), tenant, _queue(plan, tenant, look), look)
     plan = calendars.whole(plan)
@@ -182,7 +186,10 @@ def _occurrence(plan: Plan, nominal: int) -> dict[str, str]:
     held = holding.ahead(plan, nominal)
     if held is not None:
         found["held_until"] = text(from_millis(held[0].until_ms))
-    notes = (_note(plan, nominal), _jitter(found.get("due_at")), _held(held), finishing.note(plan))
+    notes = (
+        _note(plan, nominal), _jitter(found.get("due_at")), _held(held), finishing.note(plan),
+        awaiting.note(plan, nominal),
+    )  # fmt: skip
     note = "; ".join(filter(None, notes))
     return found | {"note": note} if note else found
 

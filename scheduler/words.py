@@ -11,6 +11,7 @@ from scheduler.instants import from_seconds, text
 from scheduler.plan import NEVER, Plan
 from scheduler.state import ScheduleState
 from schemas import durations
+from schemas.after import After
 
 NEXT_SHOWN = 3
 EXCLUSIONS_SHOWN_MAX = 3
@@ -29,8 +30,28 @@ def sentence(plan: Plan) -> str:
         words += f", except {excluded}"
     if plan.max_runs is not None:
         words = f"{words}, {plan.max_runs} run{'s' * (plan.max_runs > 1)} at most"
+    if plan.intervals:
+        words += f"; each waits until {_awaited(plan)}"
     followed = _followed(plan)
     return f"{words}; also {followed}" if words and followed else words or followed[:1].upper() + followed[1:]
+
+
+def _awaited(plan: Plan) -> str:
+    """What an occurrence waits for, and how long at most."""
+    shown = [_window(each) for each in plan.intervals[:UPSTREAMS_SHOWN_MAX]]
+    more = len(plan.intervals) - len(shown)
+    deadline = max(each.deadline or timedelta() for each in plan.intervals)
+    words = " and ".join([*shown, *([f"{more} more schedules have"] if more else [])])
+    return f"{words}, at most {durations.render(deadline)}"
+
+
+def _window(each: After) -> str:
+    """`load has succeeded in the P1D before it`."""
+    where = "since the one before" if each.span is None else f"in the {durations.render(each.span)} before it"
+    offset = each.offset or timedelta()
+    if offset:
+        where += f", moved {durations.render(abs(offset))} {'back' if offset < timedelta() else 'ahead'}"
+    return f"{each.schedule} has {each.condition} {where}"
 
 
 def _followed(plan: Plan) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
@@ -48,8 +48,6 @@ class After(Model):
 
     What is left out of an `interval` says its default, and nothing of it is said of a `run`.
     """
-
-    LATER: ClassVar = (("mode", lambda value: value == "interval", "use run, or leave it out"),)
 
     schedule: Name
     mode: Literal["run", "interval"]

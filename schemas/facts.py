@@ -445,7 +445,7 @@ class RunCreated(OfSchedule):
     `interval_from` is the nominal instant before this one, so [interval_from, nominal_time) is the data interval.
     A run that a run of another schedule led to names it; `chain` are the schedules before this one, the first first.
     `used` are the versions of the catalog's entries that had a say, by their keys (`calendar/acme/uk-holidays`); 0 for
-    one that was named and not there.
+    one that was named and not there. `detail`: what it was to wait for and was missing when it went on anyway.
     """
 
     TYPE: ClassVar[str] = "tidewheel.run.created.v1"
@@ -470,6 +470,7 @@ class RunCreated(OfSchedule):
     upstream: Upstream | None = None
     chain: tuple[str, ...] = ()
     used: Mapping[str, int] = field(default_factory=dict)
+    detail: str = ""
 
 
 @frozen

@@ -127,13 +127,14 @@ class Reader:
 
     def schedules(
         self, scope: Scope, *, state: str | None = None, labels: Mapping[str, str] | None = None,
-        cursor: str | None = None, limit: int | None = None,
+        cursor: str | None = None, limit: int | None = None, after: str | None = None,
     ) -> Page:  # fmt: skip
-        """Schedules in order of their names; deleted ones only where that state is asked for."""
+        """Schedules in order of their names; deleted ones only where that is asked for. `after`: that name this one."""
         table = tables.SCHEDULES
         query = _within(scope, _schedules())
         query = query.where(table.c.state == state if state else table.c.state != schedules.DELETED)
-        query = query.where(*(table.c.labels[key].as_string() == value for key, value in (labels or {}).items()))
+        labelled = (table.c.labels[key].as_string() == value for key, value in (labels or {}).items())
+        query = query.where(*labelled, *tables.naming(after))
         return self._page(query, (Order(column=table.c.tenant), Order(column=table.c.name)), cursor, limit)
 
     def timezones(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], str]:

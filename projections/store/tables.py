@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Dialect,
     Index,
     Integer,
@@ -22,13 +23,14 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    cast,
 )
 from sqlalchemy.dialects import postgresql
 
-VERSION = 12
+VERSION = 13
 # The oldest layout whose tables today's questions can be asked of, while the rows of this one are still being built.
 # A column more or less makes it VERSION; an index, or a fold that says something else, leaves it.
-READABLE_SINCE = 12
+READABLE_SINCE = 13
 
 METADATA = MetaData()
 
@@ -108,7 +110,7 @@ OCCURRENCES = Table(
     Column("decision", String(16), primary_key=True), Column("local_time", String(64), primary_key=True),
     _at("nominal_to"), _number("count"), _number("version"), _text("reason"), _at("decided_at"), _at("until"),
     _text("rule"), _text("tz_version"), _text("blocked_by"), _text("detail"), Column("used", JSON), _at("appended_at"),
-    Index("occurrences_by_age", "appended_at"),
+    _at("since"), Index("occurrences_by_age", "appended_at"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 
@@ -120,7 +122,7 @@ RUNS = Table(
     _number("attempts"), _number("handout"), _number("phase"), _text("worker"), _at("ended_at"),
     _number("retry_attempt"), _at("retry_at"), _text("waiting"), _at("waiting_since"), _at("waiting_at"),
     _at("waiting_until"), _at("cancel_requested_at"), Column("error", JSON), _at("error_at"), _text("rule"),
-    _text("tz_version"), _text("backfill"), Column("used", JSON), _at("appended_at"),
+    _text("tz_version"), _text("backfill"), Column("used", JSON), _text("detail"), _at("appended_at"),
     Index("runs_by_creation", "created_at", "run_id"),
     Index("runs_by_schedule", "tenant", "schedule", "created_at"),
     Index("runs_by_state", "state", "created_at"),
@@ -224,3 +226,10 @@ PROJECTED = {
         BREAKERS, CHANGES,
     )
 }  # fmt: skip
+
+
+def naming(upstream: str | None) -> tuple[ColumnElement[bool], ...]:
+    """That a schedule's definition names another one in `after`; nothing where none is asked for."""
+    if upstream is None:
+        return ()
+    return (cast(SCHEDULES.c.definition, Text).contains(f'"schedule":"{upstream}"', autoescape=True),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from scheduler import calendars, checks, finishing, keys, timeline, versions, words
@@ -100,8 +100,9 @@ def _checked(state: ScheduleState, definition: Any, current: Version | None, at_
     known = None if current is None else (current.definition.get("trigger") or {}).get("anchor")
     anchor = at_ms // SECOND_MS if known is None else seconds(datetime.fromisoformat(known))
     return checks.schedule(
-        definition, hash_key=f"{state.tenant}/{state.name}", now=context.now, anchor=anchor, pointer=POINTER
-    )
+        definition, hash_key=f"{state.tenant}/{state.name}", now=context.now, anchor=anchor,
+        history=timedelta(seconds=context.history_seconds), pointer=POINTER,
+    )  # fmt: skip
 
 
 def _reaching_back(state: ScheduleState, plan: Plan, at_ms: int, context: Context) -> tuple[int, tuple[str, ...]]:

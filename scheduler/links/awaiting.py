@@ -19,8 +19,9 @@ from scheduler.links import edges, windows
 from scheduler.links.state import NO_AWAITS, Awaited, Awaits, Links, Standing
 from scheduler.links.windows import Fate, Way, Window
 from scheduler.timeline import Due
-from schemas import codec
+from schemas import codec, durations
 from schemas.facts import Cause, DeferReason, Fact, OccurrenceDeferred, SkipReason
+from schemas.faults import Fault
 from schemas.linking import EdgeWithdrawn, WindowAsked, WindowHeard, WindowJudged
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 AWAITED_MAX = 100  # of one schedule: each change looks at all of them; an hourly one may wait for four days
 TOO_MANY = f"{AWAITED_MAX} occurrences wait for upstreams already"
 LOOK_BACKS = (3600, DAY_SECONDS, 32 * DAY_SECONDS, 366 * DAY_SECONDS)  # for the occurrence before, which is near
+UPSTREAMS_SHOWN_MAX = 3
 SAID = frozenset({Fate.UNMET, Fate.UNKNOWN})  # what people should know of while it waits
 MILLISECOND, SECOND = timedelta(milliseconds=1), timedelta(seconds=1)
 
@@ -52,9 +54,11 @@ def heard(state: ScheduleState, answer: WindowJudged, appended_ms: int, context:
     awaited = find(state.rows, seconds(answer.nominal_time)) if state.links.awaits.count else None
     if awaited is None:
         return ()
-    entry = next((each for each in state.plans[awaited.version].intervals if each.schedule == answer.schedule), None)
+    entry = _entry(state.plans[awaited.version], answer.schedule)
     known = _standing(awaited, answer.schedule)
-    if entry is None or _is_certain(known, entry) or (known.fate, known.instant) == (answer.fate, _instant(answer)):
+    if entry is None or not _may_hear(awaited, entry, appended_ms):
+        return ()
+    if (known.fate, known.instant) == (answer.fate, _instant(answer)):
         return ()
     word = WindowHeard(
         tenant=state.tenant, schedule=state.name, upstream=answer.schedule, nominal_time=answer.nominal_time,
@@ -105,7 +109,8 @@ def resolve(state: ScheduleState, context: Context) -> Facts:
     cause = awaited.cause if awaited.frozen_ms is None else Cause.CATCH_UP
     if overlap.blocks(state, plan):
         return overlap.blocked(state, context, _due(state, awaited), plan, cause)
-    return (runs.of_occurrence(state, context, awaited.nominal, awaited.version, recipe, cause, awaited.since_ms),)
+    run = runs.of_occurrence(state, context, awaited.nominal, awaited.version, recipe, cause, awaited.since_ms)
+    return (replace(run, detail=_without(state, awaited, plan)),)
 
 
 def drop(state: ScheduleState, context: Context) -> Facts:
@@ -182,6 +187,21 @@ def window_of(plan: Plan, entry: After, nominal: int) -> Window:
     return windows.of(nominal, span, entry.offset // SECOND)
 
 
+def beyond(plan: Plan, now: int, history: timedelta, pointer: str) -> Iterator[Fault]:
+    """Windows of which nobody would know any more what was decided, when the last of those that wait is to know it."""
+    first = plan.trigger.next_after(now)
+    second = None if first is None else plan.trigger.next_after(first)
+    for index, entry in enumerate(plan.intervals):
+        assert entry.offset is not None, "an interval has one"
+        assert entry.deadline is not None, "and a deadline"
+        own = timedelta(seconds=_own_interval(plan, second or first or now)) if entry.span is None else entry.span
+        if (reach := own - entry.offset + entry.deadline) > history:
+            back, deadline, kept = map(durations.render, (reach, entry.deadline, history))
+            message = f"looks back {back}, of which the deadline is {deadline}; decisions are kept for {kept}"
+            remedy = "give a shorter one, or keep history for longer (retain_history)"
+            yield Fault(pointer=f"{pointer}/{index}/span", code="range", message=message, remedy=remedy)
+
+
 def _own_interval(plan: Plan, nominal: int) -> int:
     """From the occurrence before; where there is none, to the next one; else a day."""
     if plan.after_finish is not None:
@@ -197,8 +217,7 @@ def _own_interval(plan: Plan, nominal: int) -> int:
 def _deferred(state: ScheduleState, context: Context, awaited: Awaited) -> OccurrenceDeferred:
     plan = state.plans[awaited.version]
     said = [_words(each) for each in awaited.heard if each.fate in SAID]
-    names = ", ".join(entry.schedule for entry in plan.intervals)
-    detail = ("; ".join(said) or f"waits for {names}")[: skipping.DETAIL_CHARACTERS_MAX]
+    detail = ("; ".join(said) or note(plan, awaited.nominal))[: skipping.DETAIL_CHARACTERS_MAX]
     return OccurrenceDeferred(
         tenant=state.tenant, schedule=state.name, version=awaited.version, nominal_time=from_seconds(awaited.nominal),
         reason=DeferReason.WAITING, decided_at=context.now, until=from_millis(_last_ms(awaited, plan)),
@@ -207,12 +226,32 @@ def _deferred(state: ScheduleState, context: Context, awaited: Awaited) -> Occur
     )  # fmt: skip
 
 
+def note(plan: Plan, nominal: int) -> str:
+    """What an occurrence waits for: `waits for load from …, to …`, instants in (from, to]."""
+    windows_ = (
+        (entry.schedule, window_of(plan, entry, nominal)) for entry in plan.intervals[:UPSTREAMS_SHOWN_MAX]
+    )  # fmt: skip
+    said = [
+        f"{name} in ({text(from_seconds(window.after))}, {text(from_seconds(window.until))}]"
+        for name, window in windows_
+    ]
+    more = len(plan.intervals) - len(said)
+    return f"waits for {', '.join([*said, *([f'{more} more'] if more else [])])}" if said else ""
+
+
 def _last_ms(awaited: Awaited, plan: Plan) -> int:
     """When it waits no longer in any case."""
     return windows.together(
         windows.way(entry.schedule, "", 0, on_unmet="wait", deadline_ms=_deadline_ms(awaited, entry))
         for entry in plan.intervals
     ).at_ms
+
+
+def _without(state: ScheduleState, awaited: Awaited, plan: Plan) -> str:
+    """What was missing when it went on all the same."""
+    ways = (_way_of(awaited, entry) for entry in plan.intervals)
+    said = [_missing(state, awaited, way) for way in ways if _standing(awaited, way.upstream).fate != Fate.MET]
+    return f"runs anyway: {'; '.join(said)}"[: skipping.DETAIL_CHARACTERS_MAX] if said else ""
 
 
 def _missing(state: ScheduleState, awaited: Awaited, way: Way) -> str:
@@ -345,10 +384,22 @@ def withdrawn(state: ScheduleState, fact: EdgeWithdrawn) -> Links:
     """Nobody is asked for this upstream any more, so what waits for it does so no longer."""
     if not state.links.awaits.count:
         return state.links
+    freed = Standing(upstream=fact.upstream, fate=Fate.MET, at_ms=millis(fact.withdrawn_at))
     for awaited in list(_rows(state.rows)):
-        freed = Standing(upstream=fact.upstream, fate=Fate.MET, at_ms=millis(fact.withdrawn_at))
-        _put(state, _heard(awaited, freed))
+        if _may_hear(awaited, _entry(state.plans[awaited.version], fact.upstream), freed.at_ms):
+            _put(state, _heard(awaited, freed))
     return _links(state)
+
+
+def _may_hear(awaited: Awaited, entry: After | None, at_ms: int) -> bool:
+    """Whether something that is known from an instant on can still matter: not behind what is certain or is over."""
+    if entry is None or at_ms > _deadline_ms(awaited, entry):
+        return False
+    return not _is_certain(_standing(awaited, entry.schedule), entry)
+
+
+def _entry(plan: Plan, upstream: str) -> After | None:
+    return next((each for each in plan.intervals if each.schedule == upstream), None)
 
 
 def _with(awaited: Awaited, fact: WindowHeard) -> Awaited:

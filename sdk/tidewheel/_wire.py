@@ -108,6 +108,7 @@ class RunCreated(TypedDict):
     command_id: NotRequired[str]
     created_at: str
     deadline_at: str
+    detail: NotRequired[str]
     due_at: str
     interval_from: NotRequired[str]
     job: JobSnapshot

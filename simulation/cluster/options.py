@@ -92,7 +92,10 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
     "skips": ("single occurrences to come are skipped by whoever asks", 40),
     "updates": ("edits cancel the runs of older versions that nobody has begun", 60),
     "backfills": ("past minutes of schedules are run by backfills, which are paused, resumed and cancelled", 40),
-    "follows": ("runs follow runs of other schedules, among them some that do not end well", 0),
+    "follows": (
+        "runs follow those of other schedules, and occurrences wait for them, some of which do not end well",
+        0,
+    ),
     "rests": ("schedules pause after failures, and count their interval from the end of the run before", 0),
     "targets": ("runs call endpoints that answer late, are busy, refuse, or never say how it ended; and commands", 0),
     "paced": ("what outages leave behind is caught up slowly, and a run every few seconds is due meanwhile", 8),

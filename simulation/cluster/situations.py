@@ -11,7 +11,8 @@
                 a day on which nothing is due before an edition says otherwise
     overlaps    the policies by which what overlaps makes room, is ended, or waits in a row
     rules       recurrence rules in steps of minutes and hours, and of times of day
-    follows     a schedule that follows a quick one, one run at a time, and one that follows three that fare ill
+    follows     a schedule that follows a quick one, one run at a time, and one that follows three that fare ill;
+                one whose occurrences wait for what is quick, and for a while for what is skipped in half of all cases
     rests       two schedules that pause themselves after so many failures, of which every second run is one, and one
                 whose interval begins when its run ends
     targets     endpoints that are busy, refuse, break down or answer 202, and a command that fails in two ways
@@ -293,7 +294,13 @@ def _follows(_options: Options, _began_at: datetime) -> Added:
 
     one = schedule("acme", each(7), 7, overlap={"policy": "buffer_one"}, after=after("minutely"))
     all_ = schedule("globex", each(9), 7, overlap={"policy": "allow_all"}, after=after("retried", "doomed", "crowded"))
-    return Added(schedules={("acme", "follows"): one, ("globex", "follows"): all_})
+    window = {"mode": "interval", "span": "PT3M", "offset": "-PT1M"}
+    waits = [
+        {"schedule": "minutely", "deadline": "PT6M", **window},
+        {"schedule": "slow", "deadline": "PT3M", "on_unmet": "run_anyway", "condition": "finished", **window},
+    ]
+    third = schedule("acme", each(3), 7, overlap={"policy": "buffer_one"}, after=waits)
+    return Added(schedules={("acme", "follows"): one, ("globex", "follows"): all_, ("acme", "waits"): third})
 
 
 def _calendars(_options: Options, _began_at: datetime) -> Added:

@@ -63,6 +63,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "rests": {"faults": {}, "situations": {"rests": 1.0}},
     "backlog": {"faults": {}, "situations": {"paced": 30.0}},
     "windows": {"faults": {}, "situations": {"freezes": 240.0, "calendars": 240.0}, "schedule_partitions": 4},
+    "links": {"faults": {"K1": 20.0, "C9": 6.0}, "situations": {"follows": 1.0}, "schedule_partitions": 3},
     "takeovers": {"faults": {"K1": 60.0, "A7": 30.0, "H1": 60.0, "H8": 120.0}, "dispatchers": 2, "workers": 5},
     "rolled-back": {"faults": {"D3": 40.0, "K1": 40.0, "B5": 12.0}, "schedulers": 2, "dispatchers": 2},
     "rows": {"faults": {"A14": 30.0, "J2": 10.0, "K1": 20.0}, "projectors": 2},

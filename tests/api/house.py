@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,6 +38,7 @@ SECONDS = 20.0  # a deadline, not a measure
 NODE = "node-1"
 
 Owner = Callable[[dict[str, Any], Record], Iterable[Fact | Outgoing]]
+HISTORY = timedelta(days=30)
 
 
 class House:
@@ -63,7 +64,7 @@ class House:
         self.services = ApiServices(
             log=self.log, now=self.now, reader=reader, progress=self.projector,
             log_progress=self.run_logs, commander=self.commander, appender=self.appender, relay=self.relay,
-            leases=SimpleLeases(self.relay), forecast=forecast(self.now, reader.entry),
+            leases=SimpleLeases(self.relay), forecast=forecast(self.now, reader.entry, HISTORY),
             arithmetic=Arithmetic(reader.entry), registry=CollectorRegistry(), unready=lambda: self.unready,
             settings=ApiSettings(version="1.2.3", require_declared=require_declared),
         )  # fmt: skip

@@ -8,9 +8,11 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from api import moments
+from schemas.facts import DeferReason, OccurrenceDeferred
 from tests.api import scenes
 from tests.api.house import House
 from tests.api.serving import serving
+from tests.projections.histories import current
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CHROMIUM = "/usr/bin/chromium"
@@ -71,6 +73,24 @@ async def test_a_schedule_explains_its_occurrences(house):
     assert "deferred buffered behind hourly-load.20260301T115930Z" in said
     assert "skipped overlap behind nightly-report.20260301T103000Z" in said
     assert "8 occurrences, 2026-03-01 06:26:40 UTC to 2026-03-01 08:26:40 UTC skipped paused" in said
+
+
+@pytest.mark.anyio
+async def test_what_waits_for_another_schedule_says_so_and_the_other_names_it(house):
+    after = [{"schedule": "hourly-load", "mode": "interval", "condition": "succeeded"}]
+    at = NOON - timedelta(hours=1)
+    waits = OccurrenceDeferred(
+        tenant="acme", schedule="report", version=1, nominal_time=at, reason=DeferReason.WAITING, decided_at=at,
+        since=at, until=NOON, detail="hourly-load: 2026-03-01T10:00:00Z failed",
+    )  # fmt: skip
+    house.happened(current("report", after=after), waits)
+    said = text_of((await house.http.get("/schedules/acme/report")).text)
+    assert (
+        "deferred waiting since 2026-03-01 11:00:00 UTC until 2026-03-01 12:00:00 UTC:"
+        " hourly-load: 2026-03-01T10:00:00Z failed"
+    ) in said
+    other = text_of((await house.http.get("/schedules/acme/hourly-load")).text)
+    assert "Dependants report waits for it" in other
 
 
 @pytest.mark.anyio

@@ -104,6 +104,7 @@ def test_a_cursor_of_somebody_else_is_refused(model):
 def test_no_question_within_a_tenant_shows_anything_of_another(model):
     model.take(
         current("report"), histories.version("report", 1), *histories.succeeded("report", 0),
+        current("later", after=[{"schedule": "report", "mode": "run", "condition": "failed"}]),
         OccurrenceSkipped(
             tenant="acme", schedule="report", version=1, reason=SkipReason.OVERLAP, decided_at=at(61), rule="r",
             tz_version="t", nominal_time=at(60),
@@ -122,6 +123,7 @@ def test_no_question_within_a_tenant_shows_anything_of_another(model):
         lambda scope: reader.attempts(scope, run_id),
         lambda scope: reader.story(scope, "report", run_id),
         lambda scope: reader.counts(scope, at(-10)),
+        lambda scope: reader.schedules(scope, after="report").rows,
     ]
     assert all(question(ACME) for question in asked)
     assert not any(question(OTHER) for question in asked)
@@ -133,6 +135,18 @@ def test_a_schedule_is_shown_with_what_it_did_last(model):
     assert (row["last_run_id"], row["last_outcome"]) == ("report.20260301T000100Z", "succeeded")
     assert row["last_nominal_time"] == at(60)
     assert row["definition"] == histories.DEFINITION
+
+
+def test_those_that_depend_on_a_schedule_are_found_by_its_whole_name(model):
+    def after(name: str) -> list[dict[str, str]]:
+        return [{"schedule": name, "mode": "interval", "condition": "succeeded"}]
+
+    model.take(
+        current("b", after=after("load_1")), current("a", after=after("load_1")), current("c", after=after("loadx1")),
+        current("d", after=after("load_11")), current("e"), current("f", state="deleted", after=after("load_1")),
+        current("g", tenant="other", after=after("load_1")),
+    )  # fmt: skip
+    assert [row["name"] for row in model.reader.schedules(ACME, after="load_1").rows] == ["a", "b"]
 
 
 def test_deleted_schedules_are_listed_only_when_asked_for(model):

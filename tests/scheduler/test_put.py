@@ -170,7 +170,7 @@ def test_a_wrong_zone_names_the_nearest_one():
         ({"grace": "-PT1M"}, "/grace", "duration"),
         ({"catch_up": {"limit": 0}}, "/catch_up/limit", "range"),
         ({"overlap": {"policy": "buffer_all", "buffer": 1001}}, "/overlap/buffer", "range"),
-        ({"after": [{"schedule": "x", "mode": "interval"}]}, "/after/0/mode", "not_supported"),
+        ({"after": [{"schedule": "x", "mode": "interval", "span": "P60D"}]}, "/after/0/span", "range"),
         ({"after": [{"schedule": "x", "mode": "run", "span": "P1D"}]}, "/after/0", "one_kind"),
         ({"after": [{"schedule": "x"}]}, "/after/0/mode", "missing"),
         ({"after": [{"schedule": "x", "mode": "run"}] * 2}, "/after/1/schedule", "twice"),

@@ -170,6 +170,26 @@ def test_what_was_decided_is_explained_occurrence_by_occurrence(tidewheel_, rout
     )
 
 
+def test_what_waits_for_other_schedules_says_for_what_since_when_and_until_when(tidewheel_, routes):
+    path = "/v1/tenants/default/schedules/nightly/occurrences?from=2026-03-08T00%3A00%3A00Z&limit=2"
+    waits = {
+        "nominal_time": "2026-03-08T02:00:00Z", "decision": "deferred", "reason": "waiting", "version": 2,
+        "since": "2026-03-08T02:00:00Z", "until": "2026-03-09T02:00:00Z", "detail": "load: 2026-03-08T01:00:00Z failed",
+    }  # fmt: skip
+    anyway = {
+        "nominal_time": "2026-03-09T02:00:00Z", "decision": "created", "reason": "schedule", "version": 2,
+        "run_id": "nightly.2", "detail": "runs anyway: load: 2026-03-09T01:00:00Z failed",
+    }  # fmt: skip
+    routes["GET", path] = Response({"occurrences": [waits, anyway]})
+    told = tidewheel_("schedules", "explain", "nightly", "--from", "2026-03-08", "--limit", "2")[1]
+    first, second = told.splitlines()[1:3]
+    assert first.endswith(
+        "deferred  waiting   load: 2026-03-08T01:00:00Z failed since 2026-03-08 02:00:00Z, until 2026-03-09 02:00:00Z"
+        " at the latest"
+    )
+    assert second.endswith("created   schedule  nightly.2 runs anyway: load: 2026-03-09T01:00:00Z failed")
+
+
 # --- acting ---
 
 
@@ -436,6 +456,10 @@ def test_a_plan_says_what_would_change_and_writes_nothing(tidewheel_, routes, re
         "fields": ["/trigger/cron"],
         "words": "At 03:00",
         "difference": difference,
+        "dependants": [
+            {"schedule": "report", "mode": "interval", "condition": "succeeded"},
+            {"schedule": "alarm", "mode": "run", "condition": "failed"},
+        ],
         "load": load,
     }
     monkeypatch.setattr("tidewheel.cli.plan.datetime", Frozen)
@@ -450,6 +474,8 @@ def test_a_plan_says_what_would_change_and_writes_nothing(tidewheel_, routes, re
             "  > 2026-03-09 02:00:00Z moves to 2026-03-09 03:00:00Z\n"
             "  - 2026-03-10 02:00:00Z\n"
             "  + 2026-03-11 09:00:00Z\n"
+            "  touches report, which waits for it\n"
+            "  touches alarm, which follows its failed runs\n"
             "  busiest minute of queue etl: 2026-03-03 03:00:00Z, 42 runs, was 41 runs\n"
             "  meets 41 others at 2026-03-03 03:00:00Z\n"
             "1 updated\n"
@@ -466,7 +492,8 @@ def test_a_plan_says_what_would_change_and_writes_nothing(tidewheel_, routes, re
     assert tidewheel_("apply", "-f", "-", "--plan", stdin=ONE)[0] == 1
 
 
-def test_pruning_deletes_what_has_the_label_and_stands_in_no_file(tidewheel_, routes, requests):
+def test_pruning_deletes_what_has_the_label_and_stands_in_no_file(tidewheel_, routes, requests, monkeypatch):
+    monkeypatch.setattr("tidewheel.cli.plan.datetime", Frozen)
     path = "/v1/tenants/default/schedules"
     routes["PUT", f"{path}/a"] = Response({"changed": False})
     routes["GET", f"{path}?label=team%3Dfinance&limit=500"] = Response({"schedules": [{"name": "a"}, {"name": "b"}]})
@@ -475,6 +502,14 @@ def test_pruning_deletes_what_has_the_label_and_stands_in_no_file(tidewheel_, ro
         0,
         "unchanged Schedule default/a\ndeleted Schedule default/b\n1 deleted, 1 unchanged\n",
     )
+    waits = {"schedule": "report", "mode": "interval", "condition": "succeeded"}
+    routes["GET", f"{path}/b"] = Response({"dependants": [waits] * 7})
+    asked = "from=2026-03-02T00%3A00%3A00Z&to=2026-04-02T00%3A00%3A00Z&limit=1000&load=true"
+    routes["POST", f"/v1/tenants/default/preview?{asked}"] = Response({"change": "unchanged"})
+    planned = tidewheel_("apply", "-f", "-", "--plan", "--prune", "--label", "team=finance", stdin=ONE)[1]
+    told = planned[planned.index("deleted") :].splitlines()
+    assert told[:2] == ["deleted Schedule default/b", "  touches report, which waits for it"]
+    assert told[6] == "  touches 2 more"
     routes["PUT", f"{path}/a"] = Response({"detail": "no"}, 422)
     assert "deleted" not in tidewheel_("apply", "-f", "-", "--prune", "--label", "team=finance", stdin=ONE)[1]
     assert [request.method for request in requests].count("DELETE") == 1

@@ -167,9 +167,10 @@ def _pruned(
     named = {(document.tenant or client.tenant, document.name) for document in documents if document.kind == "Schedule"}
     for tenant in sorted({document.tenant or client.tenant for document in documents}):
         for name in [name for name in _labelled(client, tenant, labels) if (tenant, name) not in named]:
+            touched = list(planning.dependants(client.get_schedule(name, tenant=tenant))) if plan else ()
             if not plan:
                 client.delete_schedule(name, tenant=tenant)
-            yield "deleted", [f"Schedule {tenant}/{name}"]
+            yield "deleted", [f"Schedule {tenant}/{name}", *touched]
 
 
 def _labelled(client: Client, tenant: str, labels: tuple[str, ...]) -> Iterator[str]:

@@ -45,8 +45,19 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["change"] == "updated" and difference:
         yield f"occurrences: {compared(difference)}"
         yield from _instants(difference)
-    if answer["change"] in ("created", "updated") and answer.get("load"):
-        yield from _load(answer["load"])
+    if answer["change"] in ("created", "updated"):
+        yield from dependants(answer)
+        if answer.get("load"):
+            yield from _load(answer["load"])
+
+
+def dependants(of: Mapping[str, Any]) -> Iterator[str]:
+    """Whom a change touches: the schedules that wait for this one or follow it."""
+    for each in (of.get("dependants") or ())[:SHOWN_MAX]:
+        how = "waits for it" if each["mode"] == "interval" else f"follows its {each['condition']} runs"
+        yield f"touches {each['schedule']}, which {how}"
+    if (more := len(of.get("dependants") or ()) - SHOWN_MAX) > 0:
+        yield f"touches {more} more"
 
 
 def _load(load: Mapping[str, Any]) -> Iterator[str]:

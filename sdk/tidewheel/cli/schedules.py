@@ -231,7 +231,7 @@ def _crons(cron: str | Sequence[str]) -> str:
 
 def _occurrence(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
     span = occurrence.get("range") or {}
-    told = ("run_id", "blocked_by", "detail", "note")
+    told = ("blocked_by", "detail", "note")
     return (
         output.when(occurrence.get("nominal_time") or span.get("from") or occurrence.get("decided_at")),
         occurrence.get("local_time"),
@@ -241,8 +241,18 @@ def _occurrence(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
         occurrence.get("reason"),
         f"{span['count']} until {output.when(span['to'])}{_after(occurrence.get('detail'))}"
         if span
-        else next(filter(None, map(occurrence.get, told)), None),
+        else _said(occurrence, next(filter(None, map(occurrence.get, told)), None)),
     )
+
+
+def _said(occurrence: Mapping[str, Any], why: str | None) -> str | None:
+    """A run with what it went on without; or why there is none, and since when and until when it waits."""
+    if occurrence.get("run_id"):
+        return f"{occurrence['run_id']}{_after(occurrence.get('detail'))}"
+    if not (why and occurrence.get("since")):
+        return why
+    until = f", until {output.when(occurrence['until'])} at the latest" if occurrence.get("until") else ""
+    return f"{why} since {output.when(occurrence['since'])}{until}"
 
 
 def _after(detail: str | None) -> str:

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas import codec, topics
-from schemas.after import After
 from schemas.facts import Cause, OccurrenceSkipped, RunCreated
 from tests.scheduler.harness import Shell, at, definition
 
@@ -23,13 +21,6 @@ DELAY_SECONDS_MAX = 8  # of a word; a question and its answer are known before t
 LOAD, LOAD_RARER = "*/2 * * * *", "*/4 * * * *"
 REPORT = "30 */5 * * * *"
 ALL = {"overlap": {"policy": "allow_all"}, "grace": "PT2H"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _accepted() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(After, "LATER", ())
-        yield
 
 
 @dataclass(frozen=True)
@@ -154,8 +145,9 @@ class Life:
         return self.told()
 
     def quiet_until(self, to_come: list[tuple[int, str]]) -> datetime:
-        instants = [self.shell.next_wakeup(), *(minute(each[0]) for each in to_come[:1])]
-        instants += [each[0] for each in (*self.words, *self.ends)]
+        instants: list[datetime | None] = [self.shell.next_wakeup(), *(minute(each[0]) for each in to_come[:1])]
+        instants += [appended_at for appended_at, _ in self.words]
+        instants += [ends_at for ends_at, _, _ in self.ends]
         return min((instant for instant in instants if instant is not None), default=at("2025-01-01"))
 
     def read(self, happenings: list[tuple[int, str]]) -> None:

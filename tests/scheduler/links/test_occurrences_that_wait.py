@@ -5,19 +5,12 @@ from typing import Any
 import pytest
 
 from scheduler import keys
-from schemas import codec
-from schemas.after import After
+from schemas import codec, topics
 from schemas.facts import OccurrenceDeferred, OccurrenceSkipped, RunCreated
 from schemas.linking import WindowAsked, WindowHeard, WindowJudged
 from tests.scheduler.harness import Shell, at, definition
 
-
-@pytest.fixture(autouse=True)
-def _accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The core can do it; the door refuses it until all that reads its story is as far."""
-    monkeypatch.setattr(After, "LATER", ())
-
-
+WINDOW = "(2024-01-01T09:30:00Z, 2024-01-01T10:30:00Z]"
 ALL: dict[str, Any] = {"overlap": {"policy": "allow_all"}}
 
 
@@ -85,7 +78,7 @@ def test_it_waits_for_a_run_that_has_no_outcome_yet():
     assert shell.created("report") == []
     (deferred,) = shell.all(OccurrenceDeferred, "report")
     assert (deferred.reason, deferred.detail, deferred.until) == (
-        "waiting", "waits for load", at("2024-01-02T10:30:00")
+        "waiting", f"waits for load in {WINDOW}", at("2024-01-02T10:30:00")
     )  # fmt: skip
     ended(shell, 10)
     assert shell.created("report") == ["10:30@10:40"]
@@ -142,6 +135,34 @@ def test_the_span_is_as_long_as_the_own_interval_where_nothing_is_said():
     }  # fmt: skip
 
 
+def test_an_answer_says_in_words_what_is_waited_for():
+    shell = pair(deadline="PT6H")
+    words = "At minute 30 of every hour, UTC; each waits until load has succeeded since the one before, at most PT6H"
+    assert shell.answer().body["words"] == words
+    names = ("load", "prices", "rates", "stock", "fees")
+    shell.put("report", waiting(*names, span="P1D", condition="finished"))
+    assert shell.answer().body["words"].partition("; ")[2] == (
+        "each waits until load has finished in the P1D before it and prices has finished in the P1D before it"
+        " and rates has finished in the P1D before it and 2 more schedules have, at most P1D"
+    )
+
+
+def test_a_span_of_which_decisions_are_not_kept_is_refused_with_what_to_do():
+    shell = Shell("2024-01-01T09:45:00")
+    shell.put("report", waiting("load", span="P28D", offset="-P1D"))
+    assert shell.answer().status == 201
+    shell.put("report", waiting("load", "prices", span="P29D", offset="-P1D"))
+    assert shell.answer().status == 422
+    assert [(fault.pointer, fault.code) for fault in shell.answer().faults] == [
+        ("/data/definition/after/0/span", "range"), ("/data/definition/after/1/span", "range")
+    ]  # fmt: skip
+    assert shell.answer().faults[0].message == (
+        "looks back P31D, of which the deadline is P1D; decisions are kept for P30D"
+    )  # fmt: skip
+    shell.put("report", waiting("load", cron="0 0 1 1 *"))
+    assert shell.answer().status == 422, "it would look back a year"
+
+
 def test_a_window_without_occurrences_is_met():
     shell = Shell("2024-01-01T08:45:00")
     shell.put("load", definition("0 3 * * *", **ALL))
@@ -173,7 +194,7 @@ def test_unmet_waits_and_says_why_and_is_skipped_at_the_deadline():
     live(shell, "10:40")
     assert shell.created("report") == []
     assert [fact.detail for fact in shell.all(OccurrenceDeferred, "report")] == [
-        "waits for load", "load: 2024-01-01T10:00:00Z failed"
+        f"waits for load in {WINDOW}", "load: 2024-01-01T10:00:00Z failed"
     ]  # fmt: skip
     live(shell, "12:29")
     assert shell.skipped("report") == []
@@ -191,6 +212,8 @@ def test_unmet_is_skipped_at_once_or_runs_anyway_where_that_is_wanted():
         live(shell, "10:40")
         assert (shell.created("report"), shell.skipped("report")) == (created, skipped)
         assert details(shell) == ["load: 2024-01-01T10:00:00Z failed"] * len(skipped)
+        said = [run.detail for run in shell.all(RunCreated, "report")]
+        assert said == ["runs anyway: load: 2024-01-01T10:00:00Z failed"] * len(created)
 
 
 def test_whoever_skips_what_is_unmet_waits_for_all_of_the_window_first():
@@ -228,6 +251,26 @@ def test_without_an_answer_run_anyway_runs_at_the_deadline():
     shell = pair(on_unmet="run_anyway", deadline="PT20M")
     live(shell, "10:55")
     assert shell.created("report") == ["10:30@10:50"]
+    said = "runs anyway: load: 2024-01-01T10:00:00Z had no outcome, by 2024-01-01T10:50:00Z"
+    assert shell.last_run("report").detail == said
+
+
+def test_what_is_heard_behind_the_deadline_changes_nothing_when_both_are_read_at_once():
+    for on_unmet, created in (("skip", []), ("run_anyway", ["10:30@10:55"])):
+        shell = pair(deadline="PT20M", on_unmet=on_unmet)
+        live(shell, "10:40")
+        shell.sleep_until("2024-01-01T10:55:00")
+        word = WindowJudged(
+            tenant="acme", schedule="load", downstream="report", nominal_time=at("2024-01-01T10:30:00"), version=1,
+            fate="met", judged_at=shell.now,
+        )  # fmt: skip
+        _, value = codec.encode(word, source="x", time=shell.now)
+        shell.record(topics.LINKS, codec.parse(value), published="2024-01-01T10:51:00")
+        told(shell)
+        assert shell.created("report") == created
+        said = [*details(shell), *(run.detail for run in shell.all(RunCreated, "report"))]
+        missing = "load: 2024-01-01T10:00:00Z had no outcome, by 2024-01-01T10:50:00Z"
+        assert [each.removeprefix("runs anyway: ") for each in said] == [missing]
 
 
 def test_what_is_open_at_the_deadline_is_named():
@@ -366,7 +409,7 @@ def test_a_schedule_that_never_was_is_waited_for_and_named():
     shell.put("report", waiting("load", deadline="PT20M"))
     live(shell, "10:50")
     assert [fact.detail for fact in shell.all(OccurrenceDeferred, "report")] == [
-        "waits for load", "load: there is no such schedule"
+        f"waits for load in {WINDOW}", "load: there is no such schedule"
     ]  # fmt: skip
     assert details(shell) == ["load: there is no such schedule, by 2024-01-01T10:50:00Z"]
 

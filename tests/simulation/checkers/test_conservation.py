@@ -10,7 +10,14 @@ def found(given) -> list[str]:
 
 
 def skipped(nominal: str, reason: str = "overlap"):
-    return of_schedule("occurrence.skipped", version=1, reason=reason, nominal_time=z(nominal), tz_version="2026a")
+    return of_schedule(
+        "occurrence.skipped",
+        version=1,
+        reason=reason,
+        nominal_time=z(nominal),
+        tz_version="2026a",
+        decided_at=z(nominal),
+    )
 
 
 def test_two_occurrences_were_due_and_have_their_runs():
