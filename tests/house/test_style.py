@@ -13,9 +13,7 @@ FUNCTION_LINES_MAX = 60  # What fits on a screen.
 FILE_LINES_MAX = 500  # Beyond it a file tells two stories.
 
 # "file" or "file:function" → why it may be longer.
-LONG: dict[str, str] = {
-    "schemas/facts.py": "the catalogue of all facts: dataclasses one after another, looked up, never read through",
-}
+LONG: dict[str, str] = {}
 
 # What is hard to name is two things.
 EMPTY_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|base|common|misc)(_|$)")
