@@ -49,7 +49,6 @@ __all__ = [
     "Model",
     "Schedule",
     "fault",
-    "given",
     "json_limits",
     "normal_form",
     "read_as",
@@ -404,21 +403,11 @@ def _children(model: BaseModel) -> Iterator[tuple[str, BaseModel]]:
                 yield where, part
 
 
-def given(value: Any) -> bool:
-    """Whether a field is asked for at all."""
-    return value is not None
-
-
-# What the contract names and this version cannot do: (model, field, is it asked for, what to do instead).
-_LATER: tuple[tuple[type[Model], str, Any, str], ...] = ()
-
-
 def unsupported(model: BaseModel, pointer: str = "") -> Iterator[Fault]:
     """A `not_supported` fault for each thing the contract names and this version cannot do."""
-    own = model.LATER if isinstance(model, Model) else ()
-    for kind, name, asked_for, remedy in (*_LATER, *((type(model), *each) for each in own)):
-        if isinstance(model, kind) and asked_for(getattr(model, name)):
-            where = f"{pointer}/{kind.model_fields[name].alias or name}"
+    for name, asked_for, remedy in model.LATER if isinstance(model, Model) else ():
+        if asked_for(getattr(model, name)):
+            where = f"{pointer}/{type(model).model_fields[name].alias or name}"
             yield Fault(pointer=where, code="not_supported", message="this version cannot do that yet", remedy=remedy)
     for key, value in _children(model):
         yield from unsupported(value, f"{pointer}/{key}")
