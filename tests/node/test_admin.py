@@ -75,7 +75,7 @@ def test_create_makes_every_topic_once_and_verify_finds_them_as_they_should_be(c
 def test_before_create_every_topic_is_missing(cluster):
     code, report = cluster.topics("verify")
     assert code == 1
-    assert len(report["drift"]) == 16
+    assert len(report["drift"]) == 17
     assert {drift["found"] for drift in report["drift"]} == {"absent"}
 
 
@@ -119,7 +119,7 @@ def test_the_doctor_looks_at_brokers_topics_and_clocks(made):
     log.close()
     code, out, _ = made.run(doctor, "--json", "--url", "http://127.0.0.1:9")
     findings = {finding["what"]: finding["verdict"] for finding in json.loads(out)["findings"]}
-    assert (code, findings["17 topics as the settings say"]) == (0, "ok")
+    assert (code, findings["18 topics as the settings say"]) == (0, "ok")
     assert "wrong" not in findings.values()
     said = "\n".join(findings)
     assert "answers at" in said

@@ -104,10 +104,13 @@ def says_it_is_at(store: MemoryStore, offset: int) -> None:
 
 @pytest.mark.parametrize("ahead", range(-3, 18))
 def test_a_store_is_used_where_its_last_transaction_ends_and_nowhere_else(shell: Watched, ahead: int) -> None:
-    """Were it used one record further, that record would be missing from its state for good."""
+    """Were it used one record further, that record would be missing from its state for good.
+
+    Three transactions of four records stand behind it, each with its marker, here and there with a gap.
+    """
     offset = at(shell)
     store = behind_by(shell, 3)
-    assert shell.log.end_offset(CHANGELOG) == offset + 15
+    assert offset + 15 <= shell.log.end_offset(CHANGELOG) <= offset + 17
     says_it_is_at(store, offset + ahead)
     shell.restart()
     told = [line["reason"] for line in shell.told.of(Event.STORE_QUARANTINED)]

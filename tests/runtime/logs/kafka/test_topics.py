@@ -14,7 +14,7 @@ from runtime.log import LogError, UnknownTopic
 from runtime.logs.kafka.errors import Passing
 from runtime.logs.kafka.settings import KafkaSettings
 from runtime.logs.kafka.topics import FRESH_SECONDS, Topics, described, patiently, topic_config
-from schemas.topics import OPERATIONS, Cleanup, Family, Retention, TopicSpec, changelog_topic, topic_table
+from schemas.topics import OPERATIONS, WORKERS, Cleanup, Family, Retention, TopicSpec, changelog_topic, topic_table
 from tests.runtime.logs.words import EVENTS, STATE
 
 SETTINGS = KafkaSettings(bootstrap="127.0.0.1:9092")
@@ -68,7 +68,7 @@ def test_what_owners_read_of_themselves_and_of_operators_is_compacted_an_hour_la
         for spec in topic_table(Retention())
         if topic_config(spec, SETTINGS).get("min.compaction.lag.ms") == "3600000"
     }
-    assert lagging == {changelog_topic("scheduler"), changelog_topic("dispatcher"), OPERATIONS}
+    assert lagging == {changelog_topic("scheduler"), changelog_topic("dispatcher"), OPERATIONS, WORKERS}
 
 
 @pytest.mark.parametrize("spec", topic_table(Retention()), ids=lambda spec: spec.name)
