@@ -8,6 +8,10 @@ are the plan, and the last one is when it is through, unless runs have to wait f
 
 A backlog stands beside the line of those that wait for a run to end: where runs of a schedule exclude each other, what
 is due now and what waits from then has the next free place. A pause or a deletion behind the outage empties it.
+
+Where a freeze holds the first one, the turns of all behind it move: each has its own when it has come to stand first,
+one step after the one before it, and none is given away meanwhile. Who looks late, because of an outage over the end of
+the window, does not make them come together: the turn of the first one is then the instant at which somebody looked.
 """
 
 from __future__ import annotations
@@ -41,6 +45,8 @@ def keep(
     blocked = overlap.blocks(state, plan)
     if blocked and overlap.is_full(state, context, overlap.room_of(plan, due.nominal, Cause.CATCH_UP)):
         return (overlap.overlapped(state, context, due.nominal, due.phase.version),)
+    if state.backlog is not None and state.backlog.moves_others:
+        return (_deferred(state, context, recovery, due, plan, to_ms),)
     release_ms, paced = _turn(state, context, plan, to_ms, recovery.tenant_rate)
     if release_ms <= to_ms and not blocked and state.backlog is None:
         return (*paced, runs.of_occurrence(state, context, due.nominal, due.phase.version, recipe, Cause.CATCH_UP))
@@ -118,19 +124,21 @@ def release(state: ScheduleState, context: Context) -> tuple[Fact, ...]:
         return holding.stays(state, context, first, hold)
     if not first.frozen:
         return waiting.run_of(state, context, first)
-    turn_ms, paced = _turn(state, context, plan, first.release_ms, context.tenant_rate)
+    is_late = context.horizon_ms - first.release_ms > plan.grace_ms
+    since_ms = context.horizon_ms if is_late else first.release_ms
+    turn_ms, paced = _turn(state, context, plan, since_ms, context.tenant_rate)
     blocked = not overlap.has_room(state, plan)
-    if turn_ms <= first.release_ms and not blocked:
+    if turn_ms <= since_ms and not blocked:
         return (*paced, *waiting.run_of(state, context, first))
     is_first = state.paced_ms is None or state.paced_ms < first.release_ms  # of those that this freeze has held
     asked = overlap.making_room(state, context, first.nominal, plan) if blocked and is_first else ()
-    return (*paced, *asked, _behind(state, context, first, turn_ms))
+    return (*paced, *asked, _behind(state, context, first, turn_ms, since_ms))
 
 
-def _behind(state: ScheduleState, context: Context, first: Waiting, turn_ms: int) -> Fact:
+def _behind(state: ScheduleState, context: Context, first: Waiting, turn_ms: int, since_ms: int) -> Fact:
     """What a freeze held waits for its turn, or for a run to end."""
     plan = state.plans[first.version]
-    expires_ms, is_paced = max(first.until_ms or 0, turn_ms + plan.grace_ms), turn_ms > first.release_ms
+    expires_ms, is_paced = max(first.until_ms or 0, turn_ms + plan.grace_ms), turn_ms > since_ms
     return OccurrenceDeferred(
         tenant=state.tenant, schedule=state.name, version=first.version, nominal_time=from_seconds(first.nominal),
         reason=DeferReason.PACED if is_paced else DeferReason.BUFFERED, decided_at=context.now,
@@ -207,15 +215,15 @@ def forget_turns(shared: PartitionState, to_ms: int) -> None:
 def next_in_line(state: ScheduleState) -> Waiting | None:
     """The one behind the first, taken out of its row.
 
-    Held by a freeze, it is looked at when the one before it was: that may have ended sooner than was known. One whose
-    turn has passed because the one before it was held has another.
+    Held by a freeze, it is looked at when the one before it was: that may have ended sooner than was known. One behind
+    such a one has another turn than it was told.
     """
     found = next(iter(state.rows.scan(keys.PACED, keys.end_of(keys.PACED))), None)
     if found is None:
         return None
     state.rows.delete(found[0])
     following, before = codec.load(Waiting, codec.parse(found[1])), _first(state)
-    if following.frozen or following.release_ms < before.release_ms:
+    if following.frozen or before.moves_others or following.release_ms < before.release_ms:
         at_ms = min(following.release_ms, before.release_ms) if following.frozen else before.release_ms
         return replace(following, frozen=True, release_ms=at_ms)
     return following

@@ -59,7 +59,8 @@ class Waiting:
     """An occurrence that is due and waits for a run to end; at `until_ms` it is skipped.
 
     One of a backlog waits for `release_ms` too, since an outage that ended at `since_ms`. One that is `frozen` waits
-    for the end of a freeze, as it was known: whether that is over is asked at `release_ms`.
+    for the end of a freeze, as it was known: whether that is over is asked at `release_ms`. One that was `moved` had
+    another turn before, and those behind it have other ones when it is theirs.
     """
 
     nominal: int
@@ -69,6 +70,12 @@ class Waiting:
     release_ms: int = 0
     since_ms: int = 0
     frozen: bool = False
+    moved: bool = False
+
+    @property
+    def moves_others(self) -> bool:
+        """Whether turns that were given behind it say nothing any more."""
+        return self.frozen or self.moved
 
 
 @frozen

@@ -147,7 +147,9 @@ def _awaited_all(new: Any, nominal: int, **fate: str) -> ScheduleState:
 def _into_backlog(new: Any, fact: OccurrenceDeferred, nominal: int) -> ScheduleState:
     place = pacing.entered(fact, nominal)
     if new.backlog is not None and new.backlog.nominal == nominal:
-        new.backlog = place  # it stays there, for something else
+        if place.frozen and not new.backlog.moves_others:
+            new.paced_ms = None  # turns that were given behind it are none any more; its own has come
+        new.backlog = replace(place, moved=not place.frozen)  # it stays there, for something else
         return finished(new)
     new.backlog_count += 1
     if new.backlog is None:

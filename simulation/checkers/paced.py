@@ -2,6 +2,9 @@
 
 Each occurrence that is caught up has an instant of release, a step of its schedule's rate behind the one before; its
 run is not created before that, and not while one that is due now waits for its turn.
+
+A freeze moves the turns of a backlog: those that were given behind what it holds are none any more, and whoever comes
+to stand there meanwhile has one only when it is first.
 """
 
 from __future__ import annotations
@@ -22,15 +25,20 @@ MILLISECOND = timedelta(milliseconds=1)  # to which instants are cut
 
 @dataclass(slots=True)
 class _Schedule:
-    """`turn`: the newest instant of release, `taken` by an occurrence or not yet. `before` is the one before it."""
+    """`turn`: the newest instant of release, `taken` by an occurrence or not yet. `before` is the one before it.
+
+    `line`: the nominal instants of the backlog; `moving` from when a freeze has held one of them until it is empty.
+    """
 
     apart: dict[int, timedelta] = field(default_factory=dict)  # by version
     before: datetime | None = None
     turn: datetime | None = None
     taken: bool = True
     backlog: dict[str, datetime] = field(default_factory=dict)  # instants of release by nominal ones
+    line: set[str] = field(default_factory=set)
+    moving: bool = False
     live: set[str] = field(default_factory=set)  # nominal instants that wait and were not missed
-    placed: set[str] = field(default_factory=set)  # of those, what a freeze defers
+    placed: set[str] = field(default_factory=set)  # keep their place in a freeze, or wait for other schedules
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -51,15 +59,8 @@ def _follow(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
         case "occurrence.paced":
             schedule.before = schedule.turn if schedule.taken else schedule.before
             schedule.turn, schedule.taken = instant(data["release_at"]), False
-        case "occurrence.deferred" if data["reason"] == "frozen":
-            if data["nominal_time"] in schedule.live:
-                schedule.placed.add(data["nominal_time"])  # It keeps its place in the line, and needs no turn.
-            _left(schedule, data["nominal_time"])  # Others have their turn when the freeze is over.
-        case "occurrence.deferred" if data.get("release_at"):
-            yield from _turn_taken(schedule, fact)
-            schedule.backlog[data["nominal_time"]] = instant(data["release_at"])
-        case "occurrence.deferred" if data["reason"] == "buffered":
-            schedule.live.add(data["nominal_time"])
+        case "occurrence.deferred":
+            yield from _deferred(schedule, fact)
         case "occurrence.skipped" if data.get("nominal_time"):
             _left(schedule, data["nominal_time"])
         case "run.created" if data.get("nominal_time"):
@@ -68,10 +69,27 @@ def _follow(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
             _left(schedule, data["nominal_time"])
 
 
+def _deferred(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
+    nominal, reason = fact.data["nominal_time"], fact.data["reason"]
+    if reason == "waiting" or (reason == "frozen" and nominal in schedule.live):
+        schedule.placed.add(nominal)
+        schedule.live.discard(nominal)
+    elif reason == "frozen":
+        if nominal not in schedule.placed:
+            _move(schedule, nominal)
+    elif fact.data.get("release_at"):
+        schedule.line.add(nominal)
+        if not schedule.moving or not schedule.taken:
+            yield from _turn_taken(schedule, fact)
+            schedule.backlog[nominal] = instant(fact.data["release_at"])
+    elif reason == "buffered":
+        schedule.live.add(nominal)
+
+
 def _created(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
     data = fact.data
     release_at = schedule.backlog.get(data["nominal_time"])
-    if release_at is None:
+    if release_at is None or (schedule.moving and not schedule.taken):
         yield from _turn_taken(schedule, fact)
     elif instant(data["created_at"]) < release_at:
         yield _violation(fact, f"is caught up at {data['created_at']}, and has its turn at {release_at:%H:%M:%S.%f}")
@@ -92,9 +110,19 @@ def _turn_taken(schedule: _Schedule, fact: Fact) -> Iterator[Violation]:
         yield _violation(fact, what)
 
 
+def _move(schedule: _Schedule, nominal: str) -> None:
+    """A freeze holds it: it has its turn when that is over, and so have those behind it."""
+    if schedule.backlog.pop(nominal, None) is not None:
+        schedule.before, schedule.turn, schedule.taken = None, None, True
+    schedule.line.add(nominal)
+    schedule.moving = True
+
+
 def _left(schedule: _Schedule, nominal: str) -> None:
     schedule.backlog.pop(nominal, None)
     schedule.live.discard(nominal)
+    schedule.line.discard(nominal)
+    schedule.moving = schedule.moving and bool(schedule.line)
 
 
 def _apart(rate: str) -> timedelta:

@@ -297,9 +297,30 @@ def test_an_outage_over_the_end_of_a_window_is_an_outage():
     shell.sleep_until("2026-12-20T05:30:00")
     shell.settle()
     shell.until("2026-12-20T05:31:00")
-    assert sorted(shell.created()) == [
-        "01:00", "02:00@05:30:03", "03:00@05:30:04", "04:00@05:30:05", "05:00@05:30:06"
+    assert shell.created() == ["01:00", "02:00@05:30", "03:00@05:30:01", "04:00@05:30:02", "05:00@05:30:03"]
+    shell.reload()
+
+
+def test_what_is_held_comes_at_the_rate_also_where_nobody_looked_at_the_end_of_the_window():
+    shell = frozen(catch_up=ALL, trigger={"end_at": "2026-12-20T04:30:00Z"}, until="2026-12-20T04:30:00")
+    shell.sleep_until("2026-12-20T05:30:00")
+    shell.settle()
+    shell.until("2026-12-20T05:31:00")
+    assert shell.created() == ["01:00", "02:00@05:30", "03:00@05:30:01", "04:00@05:30:02"]
+
+
+def test_a_short_window_moves_the_turns_of_a_backlog_and_leaves_no_hole_behind_it():
+    shell = Shell("2026-12-20T00:30:00")
+    freeze(shell, {**NIGHT, "from": "2026-12-20T07:01:30Z", "to": "2026-12-20T07:03:00Z"})
+    shell.put(body=hourly(catch_up={"policy": "all", "rate": "1/m"}))
+    shell.sleep_until("2026-12-20T07:00:00.500")
+    shell.settle()
+    shell.until("2026-12-20T07:59:00")
+    assert shell.created() == [
+        "01:00@07:00:00.500", "07:00@07:00:00.500", "02:00@07:01:00.500", "03:00@07:03", "04:00@07:04", "05:00@07:05",
+        "06:00@07:06",
     ]  # fmt: skip
+    shell.reload()
 
 
 def test_an_occurrence_that_somebody_asked_to_skip_is_not_held():

@@ -84,3 +84,34 @@ def test_what_waited_in_the_line_when_a_freeze_deferred_it_needs_no_turn_and_wha
     late = caught_up("12:00:10", "12:00:40")
     assert found(*FIRST, deferred("12:00:10", None, reason="buffered"), frozen, late) == []
     assert found(*FIRST, frozen, late) == ["acme/s of 2026-03-01T12:00:10Z is caught up without a turn of its own"]
+
+
+def test_a_freeze_moves_the_turns_behind_what_it_holds_and_each_is_a_step_behind_the_one_before():
+    third = turn("12:00:40"), deferred("12:00:15", "12:00:40")
+    held = *FIRST, *SECOND, *third, deferred("12:00:10", "12:00:37", reason="frozen")
+    come = *held, turn("12:00:37"), caught_up("12:00:10", "12:00:37")
+    assert found(*come, turn("12:00:42"), deferred("12:00:15", "12:00:42"), caught_up("12:00:15", "12:00:42")) == []
+    assert found(*come, turn("12:00:40"), caught_up("12:00:15", "12:00:40")) == [
+        "acme/s of 2026-03-01T12:00:15Z has its turn at 12:00:40.000000, 0:00:05 behind 12:00:37.000000 at the earliest"
+    ]
+
+
+def test_who_comes_to_stand_behind_what_a_freeze_holds_has_a_turn_when_it_is_first_and_not_before():
+    held = (
+        *FIRST,
+        deferred("12:00:10", "12:00:40", reason="frozen"),
+        deferred("12:00:15", "12:00:50", reason="buffered"),
+    )
+    come = *held, turn("12:00:50"), caught_up("12:00:10", "12:00:50")
+    assert found(*come, turn("12:00:55"), caught_up("12:00:15", "12:00:55")) == []
+    assert found(*held, caught_up("12:00:15", "12:00:55")) == [
+        "acme/s of 2026-03-01T12:00:15Z is caught up without a turn of its own"
+    ]
+
+
+def test_what_waited_for_other_schedules_comes_when_these_are_done_and_has_no_turn():
+    more = {"nominal_time": z("12:00:10"), "reason": "waiting", "cause": "catch_up"}
+    waits = of_schedule("occurrence.deferred", version=1, **more)
+    frozen = deferred("12:00:10", "12:00:40", reason="frozen")
+    assert found(*FIRST, waits, caught_up("12:00:10", "12:00:30.1")) == []
+    assert found(*FIRST, waits, frozen, caught_up("12:00:10", "12:00:40")) == []
