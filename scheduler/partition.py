@@ -91,9 +91,17 @@ def adopt(state: PartitionState, input_: CatalogRead, context: Context) -> tuple
         position=input_.position,
     )  # fmt: skip
     entry = input_.entry
-    if not freezes.change(_known(state, entry), entry.definition):
-        return (fact,)
-    return (fact, *holding.changed(state, context, entry.kind, entry.tenant))
+    known = _known(state, entry)
+    if freezes.change(known, entry.definition) or (state.freezes and _moves(known, entry)):
+        return (fact, *holding.changed(state, context, entry.kind, entry.tenant))
+    return (fact,)
+
+
+def _moves(known: Mapping[str, Any] | None, entry: CatalogEntry) -> bool:
+    """Whether a job goes to another queue, and so to other freezes, from now on."""
+    if entry.kind != "job" or known is None or entry.definition is None:
+        return False
+    return bool(known.get("queue") != entry.definition.get("queue"))
 
 
 def has_adopted(state: PartitionState, position: str | None) -> bool:

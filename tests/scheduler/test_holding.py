@@ -323,6 +323,22 @@ def test_a_short_window_moves_the_turns_of_a_backlog_and_leaves_no_hole_behind_i
     shell.reload()
 
 
+def test_a_job_that_moves_to_another_queue_takes_what_is_held_for_the_old_one_along():
+    shell = Shell("2026-12-20T00:30:00")
+    freeze(shell, NIGHT, kind="Queue", thing=QUEUE)
+    target = {"type": "task", "name": "t"}
+    for queue in ("default", "other"):
+        shell.send("JobPut", name="j", definition={"queue": queue, "target": target})
+        shell.catalog(f"scheduler-0-{shell.commands}")
+        if queue == "default":
+            shell.put(body={**hourly(catch_up=ALL), "job": "j"})
+            shell.put("inline", body=hourly(catch_up=ALL))
+            shell.until("2026-12-20T02:30:00")
+        shell.settle()
+    assert shell.created() == ["01:00", "02:00@02:30"]
+    assert (shell.created("inline"), held(shell, "inline")[-1]) == (["01:00"], "02:00 frozen 05:00")
+
+
 def test_an_occurrence_that_somebody_asked_to_skip_is_not_held():
     shell = frozen(until="2026-12-20T01:30:00")
     shell.send("ScheduleSkipOccurrence", nominal_time="2026-12-20T03:00:00Z")
