@@ -136,6 +136,7 @@ def evolve(state: PartitionState, fact: Fact) -> PartitionState:
             state.rows.put(keys.TZ_RULES, codec.dump(fact))
             return state
         case HistoryTrimmed():
+            holding.forget(state, millis(fact.until))
             return replace(state, history_from=fact.until)
         case CatalogAdopted():
             for entry in fact.entries:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler import keys
 from schemas.facts import OccurrenceDeferred, OccurrenceSkipped, RunCancelRequested, RunCreated
 from schemas.scheduling import HoldQuestioned
 from tests.scheduler.harness import Shell, at, clock, definition
@@ -371,6 +372,15 @@ def test_a_change_of_freezes_is_told_to_everybody_they_hold_a_page_at_a_time(mon
     ]  # fmt: skip
     assert len([fact for fact in shell.facts if isinstance(fact, HoldQuestioned)]) == 5
     assert shell.shared.review is None
+
+
+def test_of_what_was_held_nothing_is_kept_for_ever_also_where_there_is_never_an_outage():
+    shell = frozen(trigger={"end_at": "2026-12-20T03:00:00Z"})
+    shell.until("2026-12-20T05:00:00")
+    assert list(shell.shared.rows.scan(keys.HELD, keys.end_of(keys.HELD))) != []
+    for day in range(1, 33):
+        shell.until(at("2026-12-20T05:00:01") + timedelta(days=day))
+    assert list(shell.shared.rows.scan(keys.HELD, keys.end_of(keys.HELD))) == []
 
 
 @pytest.mark.parametrize("policy", ["latest", "all"])
