@@ -280,7 +280,8 @@ class LimitKeeper(Caller):
 
     def _put(self, subject: tuple[str, str], definition: dict[str, Any]) -> bool:
         kind = "tenant.put" if subject[1] == "_" else "queue.put"
-        asking = self.call(kind, {"tenant": subject[0], "name": subject[1], "definition": definition})
+        whole = {**definition, "freezes": self._site.freezes.get(subject, [])}  # which stand in the same definition
+        asking = self.call(kind, {"tenant": subject[0], "name": subject[1], "definition": whole})
         return asking is not None and asking.status is not None and asking.status < HTTPStatus.MULTIPLE_CHOICES
 
 

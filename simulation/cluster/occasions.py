@@ -71,7 +71,9 @@ class Occasions:
         self._site.story.fault("calendars", tenant, "has no calendar" if definition is None else str(definition))
 
     def _freeze(self) -> None:
+        """Whatever limits the definition has are gone with it, as when somebody writes it anew."""
         (kind, tenant, name), definition = situations.freezes(self._site.now(), self._chance)
+        self._site.freezes[tenant, name] = definition["freezes"]
         self._world.upstream.publish(f"{kind}.put", {"tenant": tenant, "name": name, "definition": definition})
         self._site.story.fault("freezes", f"{kind} {tenant}/{name}", str(definition))
 

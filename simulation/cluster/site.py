@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas import topics
 from simulation.clock import MachineClock
@@ -38,6 +38,7 @@ class Site:
         self.agenda = agenda(options)
         self.retention = situations.KEPT if options.has("kept") else topics.Retention()
         self.under_faults = True
+        self.freezes: dict[tuple[str, str], list[dict[str, Any]]] = {}  # put last, by tenant and name of the definition
         self.log_of: Callable[[Machine, MachineClock], Log]
         self.publish: Callable[[Outgoing], None]  # a record from outside, until it stands in the log
 
