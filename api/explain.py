@@ -14,8 +14,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from api import chain, moments, views
+from api.backlog import held
 from projections.occurrences import DEFERRED
 from projections.store.reader import Scope, Span
+from schemas.facts import DeferReason
 from schemas.faults import Refused
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def explained(services: ApiServices, scope: Scope, name: str, span: Span) -> vie
         return None
     zones = _zones(services, row)
     past = [_completed(services, row, _read_locally(view, zones)) for view in decided(services, scope, name, span)]
+    past = _held_together(services, row, past)
     begin = max(span.from_, _undecided_since(services, scope, row))
     found = past + coming(services, row, begin, span.to, span.limit - len(past))
     kept_since = services.now() - services.settings.history
@@ -47,6 +50,22 @@ def explained(services: ApiServices, scope: Scope, name: str, span: Span) -> vie
         "occurrences": found,
         "truncated": len(found) >= span.limit,
     }
+
+
+def _held_together(services: ApiServices, row: views.Row, past: list[views.Json]) -> list[views.Json]:
+    """What a freeze holds waits behind the first of it, of which the end is known that was learned last."""
+    if not any(_is_held(view) for view in past):
+        return past
+    known = held(services, row)
+    until = None if known is None else known["until"]
+    return [
+        {**view, "until": max(view["until"], until)} if _is_held(view) and until is not None else view for view in past
+    ]
+
+
+def _is_held(view: views.Json) -> bool:
+    is_frozen: bool = view["decision"] == DEFERRED and view["reason"] == DeferReason.FROZEN
+    return is_frozen and "until" in view
 
 
 def decided(services: ApiServices, scope: Scope, name: str, span: Span) -> list[views.Json]:

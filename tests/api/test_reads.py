@@ -307,6 +307,21 @@ async def test_what_rules_will_take_out_is_listed_with_the_rule(house):
     ]
 
 
+async def test_of_what_a_freeze_holds_each_is_said_to_wait_as_long_as_the_first_which_was_looked_at_again(house):
+    def held(nominal: int, decided: int, until: int) -> OccurrenceDeferred:
+        return OccurrenceDeferred(
+            tenant="acme", schedule="report", version=1, nominal_time=at(nominal), reason=DeferReason.FROZEN,
+            decided_at=at(decided), until=at(until),
+        )  # fmt: skip
+
+    house.happened(current("report"), held(60, 60, 7200), held(120, 120, 7200), held(60, 7200, 90_000))
+    path = f"{ACME}/schedules/report/occurrences?from=2026-03-01T00:00:00Z&to=2026-03-01T00:03:00Z"
+    shown = (await get(house, path))["occurrences"]
+    assert [(each["nominal_time"], each["until"]) for each in shown] == [
+        ("2026-03-01T00:01:00Z", "2026-03-02T01:00:00Z"), ("2026-03-01T00:02:00Z", "2026-03-02T01:00:00Z"),
+    ]  # fmt: skip
+
+
 async def test_what_a_freeze_will_hold_is_listed_with_its_end_and_what_it_holds_is_counted(house):
     window = {"from": "2026-03-03T00:00:00Z", "to": "2026-03-03T05:00:00Z", "action": "defer", "note": "move"}
     detail = "by freeze of tenant acme (version 1): move"
