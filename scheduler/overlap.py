@@ -67,9 +67,14 @@ def blocks(state: ScheduleState, plan: Plan) -> bool:
     return plan.exclusive and (state.active >= plan.overlap_limit or state.waiting_count > 0)
 
 
-def blocked(state: ScheduleState, context: Context, due: Due, plan: Plan, cause: Cause) -> tuple[Fact, ...]:
-    """What becomes of an occurrence that a run is in the way of: it waits, or it is skipped. The decision is last."""
-    room = room_of(plan, due.nominal, cause)
+def blocked(
+    state: ScheduleState, context: Context, due: Due, plan: Plan, cause: Cause, since_ms: int | None = None
+) -> tuple[Fact, ...]:  # fmt: skip
+    """What becomes of an occurrence that a run is in the way of: it waits, or it is skipped. The decision is last.
+
+    `since_ms` is from when on it could have had its run, where something else has kept it from that until then.
+    """
+    room = room_of(plan, due.nominal, cause, since_ms)
     if is_full(state, context, room):
         return (overlapped(state, context, due.nominal, due.phase.version),)
     return (*making_room(state, context, due.nominal, plan), _deferred(state, context, due, room, cause))
@@ -142,15 +147,16 @@ def _counted(state: ScheduleState) -> Iterator[RunCreated]:
             yield run
 
 
-def room_of(plan: Plan, nominal: int, cause: Cause) -> Room:
-    nominal_ms = nominal * SECOND_MS
+def room_of(plan: Plan, nominal: int, cause: Cause, since_ms: int | None = None) -> Room:
+    """The room behind the runs that are active, for one that may have had its run since then."""
+    begins_ms = nominal * SECOND_MS if since_ms is None else since_ms
     if plan.catch_up == "all":
-        return Room(plan.catch_up_limit, nominal_ms + plan.window_ms)
+        return Room(plan.catch_up_limit, begins_ms + plan.window_ms)
     if cause is Cause.CATCH_UP:
-        return Room(plan.buffer, nominal_ms + plan.window_ms)
+        return Room(plan.buffer, begins_ms + plan.window_ms)
     if plan.overlap != "skip":
         return Room(plan.buffer, None)
-    return Room(1, plan.due_ms(nominal) + _late_ms(plan, nominal))
+    return Room(1, (plan.due_ms(nominal) if since_ms is None else since_ms) + _late_ms(plan, nominal))
 
 
 def _late_ms(plan: Plan, nominal: int) -> int:

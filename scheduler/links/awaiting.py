@@ -108,7 +108,7 @@ def resolve(state: ScheduleState, context: Context) -> Facts:
         return (*holding.noted(state, context, hold), fact)
     cause = awaited.cause if awaited.frozen_ms is None else Cause.CATCH_UP
     if overlap.blocks(state, plan):
-        return overlap.blocked(state, context, _due(state, awaited), plan, cause)
+        return overlap.blocked(state, context, _due(state, awaited), plan, cause, _goes_ms(awaited, plan))
     run = runs.of_occurrence(state, context, awaited.nominal, awaited.version, recipe, cause, awaited.since_ms)
     return (replace(run, detail=_without(state, awaited, plan)),)
 

@@ -514,6 +514,41 @@ def test_an_occurrence_that_waited_waits_for_a_run_in_its_way_as_any_other():
     shell.reload()
 
 
+@pytest.mark.parametrize("overlap", ["skip", "buffer_one"])
+def test_how_long_it_may_wait_for_a_run_counts_from_when_the_others_are_done(overlap):
+    """Half past eleven waits for a run from twenty to one on, for an hour, which is over at twenty to two."""
+    shell = pair(
+        overlap={"policy": overlap},
+        catch_up={"policy": "all", "window": "1h"},
+        trigger={"end_at": "2024-01-01T12:00:00Z"},
+    )
+    live(shell, "10:05")
+    ended(shell, 10)
+    live(shell, "12:40")
+    ended(shell, 11)
+    live(shell, "13:39")
+    assert shell.skipped("report") == []
+    shell.finish(shell.last_run("report"))
+    told(shell)
+    assert shell.created("report") == ["10:30", "11:30@13:39"]
+
+
+def test_what_a_long_freeze_held_may_wait_for_a_run_from_its_end_on():
+    window = {"from": "2024-01-01T11:15:00Z", "to": "2024-01-02T13:00:00Z"}
+    shell = pair(overlap={"policy": "buffer_one"}, trigger={"end_at": "2024-01-01T12:00:00Z"})
+    live(shell, "10:10")
+    ended(shell, 10)
+    live(shell, "11:10")
+    ended(shell, 11)
+    shell.send("QueuePut", tenant="_", name="default", definition={"freezes": [window]})
+    shell.catalog("scheduler-0-9")
+    until(shell, "2024-01-02T13:10:00")
+    assert (shell.created("report"), shell.skipped("report")) == (["10:30"], [])
+    shell.finish(shell.last_run("report"))
+    told(shell)
+    assert shell.created("report") == ["10:30", "11:30@13:10"]
+
+
 def test_no_more_than_a_hundred_wait():
     shell = Shell("2024-01-01T09:59:59")
     shell.put("load", definition("0 10 * * *", **ALL))
