@@ -80,9 +80,20 @@ def _stream(http: httpx.Client, path: str, wanted: Mapping[str, Any], cursor: st
             if not response.is_success:
                 response.read()
                 connection.read(response)
-            yield from messages(response.iter_lines())
+            yield from messages(whole_lines(response.iter_text()))
     except httpx.TransportError as error:
         raise Unreachable(f"{http.base_url} cannot be reached: {str(error) or type(error).__name__}") from error
+
+
+def whole_lines(parts: Iterable[str]) -> Iterator[str]:
+    """The lines in a text that comes in parts, without their ends: those of the protocol, and no others.
+
+    What stands in an event may have a U+2028 or U+0085 of its own, which Python takes for the end of a line.
+    """
+    rest = ""
+    for part in parts:
+        *whole, rest = (rest + part).split("\n")
+        yield from (line.removesuffix("\r") for line in whole)
 
 
 def messages(lines: Iterable[str]) -> Iterator[Message]:

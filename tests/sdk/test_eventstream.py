@@ -9,7 +9,7 @@ import pytest
 
 from tidewheel import eventstream
 from tidewheel.errors import TidewheelError, Unreachable
-from tidewheel.eventstream import Message, follow, messages
+from tidewheel.eventstream import Message, follow, messages, whole_lines
 
 
 def test_a_message_has_an_id_a_type_and_its_data():
@@ -53,6 +53,18 @@ class Server:
 def said(*numbers: int, end: str = "") -> str:
     text = "".join(f'id: c{n}\nevent: t\ndata: {{"n": {n}}}\n\n' for n in numbers)
     return text + (f"event: end\ndata: {json.dumps({'reason': end})}\n\n" if end else "")
+
+
+def test_what_stands_in_an_event_ends_no_line():
+    """An error's message may hold what Unicode calls a separator of lines, and JSON leaves as it is."""
+    odd = "one\u2028two\u2029three\x85four"
+    text = f'id: c1\nevent: t\ndata: {{"n": "{odd}"}}\n\n' + said(2, end="reached")
+    assert Server(text).follow() == [f"c1 t {odd}", "c2 t 2"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_are_whole_however_they_are_cut(end):
+    assert list(whole_lines(f"id: a{end}{end}data: b{end}rest")) == ["id: a", "", "data: b"]
 
 
 def test_a_stream_that_was_cut_goes_on_behind_its_last_event():
