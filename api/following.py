@@ -65,7 +65,7 @@ class Wanted:
         try:
             document = orjson.loads(record.value)
             type_, data = document["type"], document["data"]
-            wanted = self._covers(type_, data)
+            wanted = type_.isprintable() and self._covers(type_, data)  # it becomes a line of its own
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
             return None
         if not wanted:

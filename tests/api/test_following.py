@@ -69,6 +69,12 @@ def test_what_is_no_event_is_passed_over(value):
     assert Wanted(tenant="acme").event(Record(topics.RUN_EVENTS, 0, 0, b"", value, (), at(0))) is None
 
 
+@pytest.mark.parametrize("type_", [b"1", b"null", b"[]", b'"run\\ndata: {}"'])
+def test_a_type_that_is_none_ends_nobodys_stream(type_):
+    value = b'{"type":%b,"data":{"tenant":"acme"}}' % type_
+    assert Wanted().event(Record(topics.RUN_EVENTS, 0, 0, b"", value, (), at(0))) is None
+
+
 def test_an_event_is_one_line_however_it_was_written():
     document = {"type": "tidewheel.run.created.v1", "data": {"tenant": "acme", "note": "two\nlines"}}
     value = orjson.dumps(document, option=orjson.OPT_INDENT_2).replace(b"\n", b"\r\n")
