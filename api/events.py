@@ -2,7 +2,7 @@
 
 Server-sent events. Each has as its id the position behind it, so whoever comes back with the last id that was seen
 goes on with the next event, and sees none twice and misses none. Nothing is kept for a reader: it reads the log at its
-own pace, one bounded batch at a time, and one that is slow keeps nobody up. One that takes nothing at all for half a
+own pace, one bounded batch at a time, and one that is slow keeps nobody up. One that takes next to nothing for half a
 minute is cut, as it holds one of few places; how each stream ended is said at its end, where that can still be said.
 """
 
@@ -39,7 +39,8 @@ STREAMS_MAX = 32  # at a time: each holds a reader of the log and a thread
 RECORDS_MAX, BYTES_MAX = 500, 1024 * 1024  # of one batch: all that is held for a reader
 POLL_SECONDS = 1.0  # how long it takes at most to notice that a reader has gone
 SILENT_SECONDS = 15.0  # then the position is sent alone: proxies cut what is silent for a minute
-STALLED_SECONDS = 30.0  # a reader that takes nothing for so long is cut
+STALLED_SECONDS = 30.0  # a reader that does not take so much
+SENT_BYTES = 64 * 1024  # in so long is cut: 2 KiB a second will do
 LAST_MAX = 10_000
 MEDIA_TYPE = "text/event-stream"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -282,13 +283,15 @@ class EventStream(Response):
         return "gone"
 
     async def _sent(self, send: Send, text: bytes, *, last: bool = False) -> bool:
-        """Whether the reader took it in time."""
-        message: Message = {"type": "http.response.body", "body": text, "more_body": not last}
-        try:
-            async with asyncio.timeout(STALLED_SECONDS):
-                await send(message)
-        except TimeoutError:
-            return False
+        """Whether the reader took it, each part in time."""
+        for start in range(0, len(text), SENT_BYTES):
+            part, more = text[start : start + SENT_BYTES], not last or start + SENT_BYTES < len(text)
+            message: Message = {"type": "http.response.body", "body": part, "more_body": more}
+            try:
+                async with asyncio.timeout(STALLED_SECONDS):
+                    await send(message)
+            except TimeoutError:
+                return False
         return True
 
 

@@ -1,5 +1,6 @@
 """The stream of events behind a real socket: what comes, where it goes on, and how it ends."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -11,9 +12,10 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
 from api import events
-from api.events import Feed, starting
+from api.events import EventStream, Feed, Streams, starting
 from api.following import Wanted
 from api.problems import Problem
 from runtime.logs.simulated import SimulatedLog
@@ -22,7 +24,7 @@ from tests.api.house import SECONDS, House
 from tests.api.serving import serving
 from tests.projections.histories import START, create_topics, created, record, succeeded
 from tests.support.waiting import eventually
-from tidewheel.eventstream import Message, messages
+from tidewheel.eventstream import Message, messages, whole_lines
 
 ENDED = "tidewheel_event_streams_ended_total"
 
@@ -42,7 +44,7 @@ def stream(url: str, path: str = "/v1/events", cursor: str = "", **asked: Any) -
     ):
         assert response.status_code == 200, response.read()
         assert response.headers["content-type"].startswith("text/event-stream")
-        yield messages(response.iter_lines())
+        yield messages(whole_lines(response.iter_text()))
 
 
 def whole(url: str, path: str = "/v1/events", cursor: str = "", **asked: Any) -> list[Message]:
@@ -144,6 +146,28 @@ def test_a_stream_whose_next_events_are_gone_says_so_at_its_end(kept):
     log.maintain()
     assert feed.take().end == "trimmed"
     feed.close()
+
+
+@pytest.mark.anyio
+async def test_what_is_sent_at_once_is_little_so_that_a_slow_line_is_not_taken_for_a_dead_one(kept):
+    log, _ = kept
+    labels = {str(number): "x" * 200 for number in range(30)}
+    log.append(record(created("report", second, labels=labels)) for second in range(100))
+    feed = Feed(log, Wanted(), starting(log, Wanted(), None, 1000), follow=False)
+    sent: list[Any] = []
+    gone = asyncio.Event()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        await gone.wait()
+
+    await EventStream(feed, Streams(CollectorRegistry()))({"type": "http"}, receive, send)
+    bodies = [message["body"] for message in sent[1:]]
+    assert sum(map(len, bodies)) > 600_000
+    assert max(map(len, bodies)) <= 64 * 1024
+    assert [message["more_body"] for message in sent[1:]] == [True] * (len(bodies) - 1) + [False]
 
 
 def test_a_stream_is_not_longer_than_what_stood_there_when_it_was_asked_for(kept):
