@@ -89,7 +89,8 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
 
 
 def _render(response: Response) -> bytes:
-    body = b"" if response.body is None else json.dumps(response.body).encode()
+    said = response.body
+    body = said if isinstance(said, bytes) else b"" if said is None else json.dumps(said).encode()
     kind = "application/json" if response.status < 400 else "application/problem+json"
     headers = {"Content-Length": str(len(body)), "Content-Type": kind, **response.headers}
     lines = [f"HTTP/1.1 {response.status} Scripted", *(f"{name}: {value}" for name, value in headers.items()), "", ""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -49,9 +48,9 @@ def events(
 def _show(found: Iterable[Event], *, as_json: bool) -> None:
     for event in found:
         if as_json:
-            click.echo(json.dumps({"cursor": event.cursor, **event.body}, ensure_ascii=False))
+            click.echo(output.written({"cursor": event.cursor, **event.body}))
         else:
-            click.echo(_line(event.body))
+            click.echo(output.plain(_line(event.body)))
 
 
 def _time(event: Event) -> str:

@@ -1,8 +1,13 @@
-"""What people and machines get to see: tables and sentences, or the API's own JSON."""
+"""What people and machines get to see: tables and sentences, or the API's own JSON.
+
+Names, notes and errors are of whoever wrote them. On a terminal they are text: what would move its cursor, set its
+title or turn the direction of writing is written out, as Python writes it.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -26,11 +31,20 @@ STYLES = {
 }  # fmt: skip
 
 
+# Controls, separators of lines, what turns the direction of writing, lone halves of characters.
+_ACTIVE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def plain(text: str) -> str:
+    """One line of text, with nothing in it that does anything but stand there."""
+    return _ACTIVE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Rows under their headings. On a terminal words that name a state have its colour, and long ones are folded;
     elsewhere one row is one line, for other programs.
     """
-    cells = [["" if value is None else str(value) for value in row] for row in rows]
+    cells = [["" if value is None else plain(str(value)) for value in row] for row in rows]
     if sys.stdout.isatty():
         _print_coloured(columns, cells)
         return
@@ -63,11 +77,13 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
     known = [(name, value) for name, value in pairs if value not in (None, "", {}, [])]
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
-        click.echo(f"{click.style(name.ljust(width), bold=True)}  {click.style(str(value), fg=STYLES.get(str(value)))}")
+        text = f"\n{'':{width}}  ".join(map(plain, str(value).split("\n")))
+        click.echo(f"{click.style(name.ljust(width), bold=True)}  {click.style(text, fg=STYLES.get(text))}")
 
 
 def say(text: str, *, state: str | None = None) -> None:
     """A line for people. `state` is a first word that has a colour."""
+    text = _plain_lines(text)
     if state is None:
         click.echo(text)
     else:
@@ -76,7 +92,13 @@ def say(text: str, *, state: str | None = None) -> None:
 
 def show_json(body: Any) -> None:
     """The API's own JSON, for machines."""
-    click.echo(json.dumps(body, indent=2, ensure_ascii=False))
+    click.echo(written(body, indent=2))
+
+
+def written(body: Any, indent: int | None = None) -> str:
+    """JSON, with escapes for what does something to a terminal."""
+    text = json.dumps(body, indent=indent, ensure_ascii=False)
+    return "\n".join(_ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
 
 
 def show_yaml(body: Any) -> None:
@@ -95,9 +117,10 @@ def show_definition(kind: str, name: str, body: Any, *, as_json: bool) -> None:
 
 def complain(error: TidewheelError) -> None:
     """What was refused, and each fault with what to do instead."""
-    click.echo(f"{click.style('error:', fg='red')} {error.title if error.faults else error}", err=True)
+    said = _plain_lines(str(error.title if error.faults else error))
+    click.echo(f"{click.style('error:', fg='red')} {said}", err=True)
     for fault in error.faults:
-        click.echo(f"  {fault}", err=True)
+        click.echo(f"  {_plain_lines(str(fault))}", err=True)
 
 
 def when(text: str | None) -> str:
@@ -118,3 +141,7 @@ def lasting(start: str | None, end: str | None) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes:02}m{seconds:02}s" if hours else f"{minutes}m{seconds:02}s"
+
+
+def _plain_lines(text: str) -> str:
+    return "\n".join(map(plain, text.split("\n")))

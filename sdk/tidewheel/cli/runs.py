@@ -139,11 +139,11 @@ def logs(
             if line.get("attempt") != shown and not as_json:
                 shown = line["attempt"]
                 click.echo(click.style(f"attempt {shown}", bold=True))
-            click.echo(json.dumps(line, ensure_ascii=False) if as_json else _line(line))
+            click.echo(output.written(line) if as_json else output.plain(_line(line)))
 
 
 def _line(line: Mapping[str, Any]) -> str:
-    """A line with its instant, and where it comes from; the text is plain, the server has seen to that."""
+    """A line with its instant, and where it comes from."""
     left_out = f"({line['dropped']} lines are missing before this one) " if line.get("dropped") else ""
     cut = f" (and {line['cut']} characters)" if line.get("cut") else ""
     source = f"{line['stream']:<6}" + (f" {line['level']:<7}" if line.get("level") else "")
