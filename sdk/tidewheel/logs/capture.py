@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +30,8 @@ LAST_LINES_MAX = 500  # the last ones are kept, where it usually says what went 
 LAST_BYTES_MAX = 64 * 1024  # as far as they take no more than this
 TEXT_MAX = 4_096  # characters of a line
 MESSAGE_MAX = 64 * 1024  # characters that are looked at together
+# Where a line goes on that was longer, its first word is not shown: it may be the end of a secret.
+_SEAM = re.compile(r"\A[^\S\n]{0,4}\S{1,1024}")
 PENDING_BYTES_MAX = 256 * 1024  # that wait to be sent, of one attempt; less where a worker has many slots
 PENDING_BYTES_ALL = 8 * 1024 * 1024  # what all attempts of a worker have together,
 PENDING_BYTES_MIN = 16 * 1024  # but each at least this
@@ -76,6 +79,8 @@ class Capture:
         self._lock = threading.Lock()
         self._decoders = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in STREAMS}
         self._partial = dict.fromkeys(STREAMS, "")
+        self._is_cut = dict.fromkeys(STREAMS, False)
+        self._key_left: dict[str, int] = {}  # by stream: how much of a private key may still come
         self._pending: deque[tuple[int, bytes]] = deque()
         self._pending_bytes = 0
         self._sending: Chunk | None = None
@@ -98,11 +103,13 @@ class Capture:
         for start in range(0, len(text), MESSAGE_MAX):
             with self._lock:
                 whole, newline, rest = (self._partial[stream] + text[start : start + MESSAGE_MAX]).rpartition("\n")
-                if len(rest) > MESSAGE_MAX:
+                is_cut = len(rest) > MESSAGE_MAX
+                if is_cut:
                     whole, newline, rest = whole + newline + rest, "\n", ""
                 self._partial[stream] = rest
                 if newline:
-                    self._write(stream, whole, "", datetime.now(UTC))
+                    self._write(stream, self._behind_seam(stream, whole), "", datetime.now(UTC))
+                self._is_cut[stream] = is_cut or (self._is_cut[stream] and not newline)
 
     def output(self, stream: str, data: bytes) -> None:
         """The same of bytes, as a process writes them."""
@@ -114,9 +121,9 @@ class Capture:
             if self._is_closed:
                 return
             now = datetime.now(UTC)
-            for stream, rest in self._partial.items():
-                if rest:
-                    self._write(stream, rest, "", now)
+            for stream, partial in self._partial.items():
+                if rest := partial + self._decoders[stream].decode(b"", final=True):
+                    self._write(stream, self._behind_seam(stream, rest), "", now)
             self._tell_last(now)
             self._is_closed = True
 
@@ -178,12 +185,14 @@ class Capture:
         if self._is_closed:
             return
         if len(text) > 2 * MESSAGE_MAX:
-            text, rest = text[: 2 * MESSAGE_MAX], text[2 * MESSAGE_MAX :]
-            self._left_out += 1 + rest.count("\n")
+            kept = text[: 2 * MESSAGE_MAX]
+            kept = kept.rpartition("\n")[0] or kept  # whole lines: half of one may be half of a secret
+            self._left_out += text.count("\n", len(kept))
+            text = kept
         if self._is_beyond:
             self._keep_last(stream, text.split("\n"), level, at)
             return
-        lines = self._hidden(text).split("\n")
+        lines = self._hidden(stream, text).split("\n")
         for number, line in enumerate(lines):
             if self._next + len(self._last) >= LINES_MAX or self._taken_bytes + len(line) > BYTES_MAX:
                 self._is_beyond = True
@@ -196,9 +205,13 @@ class Capture:
             else:
                 self._put(stream, line, level, at)
 
-    def _hidden(self, text: str) -> str:
+    def _behind_seam(self, stream: str, text: str) -> str:
+        return _SEAM.sub(HIDDEN, text) if self._is_cut[stream] else text
+
+    def _hidden(self, stream: str, text: str) -> str:
         text = text.replace(self._key, HIDDEN) if self._key else text
-        return self._redaction.hide(text) if text else text
+        text, self._key_left[stream] = self._redaction.hide_on(text, self._key_left.get(stream, 0))
+        return text
 
     @property
     def _has_room(self) -> bool:
@@ -226,10 +239,15 @@ class Capture:
         if self._left_out:
             why = "an attempt's log has 10,000 lines or 1 MiB" if self._is_beyond else "they could not be sent in time"
             self._put("worker", f"{self._left_out} lines were left out here: {why}", "WARNING", now)
-        texts = self._hidden("\n".join(text for _, text, _, _ in self._last)).split("\n")
-        for (stream, _, level, at), text in zip(self._last, texts, strict=bool(self._last)):
-            self._put(stream, text, level, at)
+        texts = {stream: iter(self._last_of(stream)) for stream in {stream for stream, _, _, _ in self._last}}
+        for stream, _, level, at in self._last:
+            self._put(stream, next(texts[stream]), level, at)
         self._last.clear()
+
+    def _last_of(self, stream: str) -> list[str]:
+        """As they may be shown: beyond the bounds nobody has looked at them."""
+        own = [text for of, text, _, _ in self._last if of == stream]
+        return self._hidden(stream, "\n".join(own)).split("\n") if self._is_beyond else own
 
     def _put(self, stream: str, text: str, level: str, at: datetime) -> None:
         text = text.removesuffix("\r")

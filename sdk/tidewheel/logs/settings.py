@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
+KAFKA = "TIDEWHEEL_KAFKA"
 SECRET_NAMES = (
     "*PASSWORD*", "*PASSWD*", "*SECRET*", "*TOKEN*", "*API_KEY*", "*APIKEY*", "*ACCESS_KEY*", "*PRIVATE_KEY*",
-    "*CREDENTIAL*", "TIDEWHEEL_KAFKA",
+    "*CREDENTIAL*", KAFKA,
 )  # fmt: skip
 PATTERNS_MAX = 50  # each goes over every line
 PATTERN_CHARACTERS_MAX = 1_000
@@ -59,7 +61,7 @@ class Logs:
         found: list[str] = []
         for name, value in environment.items():
             if any(fnmatchcase(name.upper(), pattern.upper()) for pattern in names):
-                found += _texts(value)
+                found += _texts(_read(value), all_=name != KAFKA)
         return found
 
 
@@ -73,14 +75,27 @@ def _patterns(text: str) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-def _texts(value: str) -> list[str]:
+def _read(value: str) -> Any:
+    """What a JSON object or list holds; of all else the text itself."""
     try:
         found = json.loads(value)
-    except ValueError:
-        return [value]
-    if not isinstance(found, dict):
-        return [value]
-    return [each for name, each in found.items() if isinstance(each, str) and is_secret_property(name)]
+    except (ValueError, RecursionError):
+        return value
+    return found if isinstance(found, dict | list) else value
+
+
+def _texts(value: Any, *, all_: bool) -> Iterator[str]:
+    """The texts of JSON, at any depth; unless all are wanted, those that Kafka's client takes for secrets."""
+    match value:
+        case str():
+            yield value
+        case list():
+            for each in value:
+                yield from _texts(each, all_=all_)
+        case dict():
+            for name, each in value.items():
+                if all_ or is_secret_property(name):
+                    yield from _texts(each, all_=all_)
 
 
 def is_secret_property(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -99,7 +100,20 @@ def test_a_secret_in_the_last_lines_does_not_leave_either():
     own.write("stdout", f"{LEASE} -----BEGIN PRIVATE KEY-----")
     own.write("stdout", "MIIE")
     own.close()
-    assert texts(own)[-2:] == ["default.0.7.*** -----BEGIN PRIVATE KEY-----***", ""]
+    assert texts(own)[-2:] == ["default.0.7.*** -----BEGIN PRIVATE KEY-----***", "***"]
+
+
+def test_nor_does_one_beyond_the_bounds_whose_beginning_was_left_out():
+    own = capture()
+    for _ in range(11):
+        own.write("stdout", "\n".join("x" for _ in range(1_000)))
+        sent(own)
+    own.write("stdout", f"{LEASE} -----BEGIN PRIVATE KEY-----\n" + "\n".join("MIIE" for _ in range(600)))
+    own.write("stdout", "-----END PRIVATE KEY-----\nbye")
+    own.close()
+    found = texts(own)
+    assert found[-2:] == ["-----END PRIVATE KEY-----", "bye"]
+    assert "MIIE" not in found
 
 
 def test_a_long_line_is_cut_and_says_by_how_much():
@@ -114,7 +128,49 @@ def test_a_line_without_an_end_is_taken_in_parts():
     for _ in range(30):
         own.print("stdout", "x" * 10_000)
     own.close()
-    assert sum(len(line["text"]) + line.get("cut", 0) for line in sent(own)) == 300_000
+    lines = sent(own)
+    assert len(lines) == 5
+    hidden = 4 * (1_024 - len("***"))  # where each goes on
+    assert sum(len(line["text"]) + line.get("cut", 0) for line in lines) == 300_000 - hidden
+
+
+@pytest.mark.parametrize("start", range(69_985, 70_002))
+def test_a_secret_is_not_shown_where_a_line_is_taken_in_parts(start):
+    """What is printed in parts of 10,000 is taken at 70,000: before the secret, in it, or behind it."""
+    own = Capture(handout(), Redaction(["1234-5678-9012"]))
+    text = "x" * start + "1234-5678-9012 and more"
+    for begin in range(0, len(text), 10_000):
+        own.print("stdout", text[begin : begin + 10_000])
+    own.close()
+    found = texts(own)
+    assert len(found) == 2
+    assert not [each for each in found if re.search("[0-9]", each)]
+
+
+def test_a_private_key_that_is_printed_line_by_line_does_not_leave():
+    own = capture()
+    for line in ("-----BEGIN PRIVATE KEY-----", "MIIE", "-----END PRIVATE KEY-----", "done"):
+        own.print("stdout", f"{line}\n")
+        own.print("stderr", "meanwhile\n")
+    assert [line["text"] for line in sent(own) if line["stream"] == "stdout"] == [
+        "-----BEGIN PRIVATE KEY-----***", "***", "-----END PRIVATE KEY-----", "done",
+    ]  # fmt: skip
+
+
+def test_a_character_that_is_cut_by_the_end_is_told():
+    own = capture()
+    own.output("stdout", "日".encode()[:2])
+    own.close()
+    assert texts(own) == ["\N{REPLACEMENT CHARACTER}"]
+
+
+def test_of_a_message_that_is_far_too_long_whole_lines_are_taken_and_the_others_counted():
+    own = capture()
+    own.write("log", "\n".join("x" * 999 for _ in range(200)))
+    own.close()
+    lines = sent(own)
+    assert sum(line["stream"] == "log" for line in lines) + sum(line.get("dropped", 0) for line in lines) == 200
+    assert {len(line["text"]) for line in lines if line["stream"] == "log"} == {999}
 
 
 def test_text_that_has_no_form_in_utf_8_is_sendable():

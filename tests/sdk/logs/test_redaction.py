@@ -56,6 +56,46 @@ def test_a_private_key_is_hidden_in_as_many_lines_as_it_had():
     assert Redaction().hide(written) == hidden
 
 
+BEGIN, END = "-----BEGIN EC PRIVATE KEY-----", "-----END EC PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "hidden"),
+    [
+        (["a", BEGIN, "MIIE", "abcd", END, "b"], ["a", f"{BEGIN}***", "***", "***", END, "b"]),
+        ([f"a\n{BEGIN}\nMIIE", f"abcd\n{END}\nb"], [f"a\n{BEGIN}***\n", f"***\n{END}\nb"]),
+        ([f"abcd\n{END}\nb", "c"], [f"***\n{END}\nb", "c"]),  # its beginning was left out
+        ([BEGIN, f"MIIE\n{BEGIN}\nMIIF\n{END}", "b"], [f"{BEGIN}***", f"***\n{BEGIN}***\n\n{END}", "b"]),
+        (["a", "b"], ["a", "b"]),
+    ],
+)
+def test_a_private_key_that_comes_in_pieces_is_hidden_in_all_of_them(pieces, hidden):
+    found, left = [], 0
+    for piece in pieces:
+        text, left = Redaction().hide_on(piece, left)
+        found.append(text)
+    assert found == hidden
+
+
+def test_a_private_key_that_never_ends_hides_no_more_than_a_key_has():
+    _, left = Redaction().hide_on(BEGIN, 0)
+    shown = 0
+    for _ in range(20):
+        text, left = Redaction().hide_on("x" * 999 + "\n", left)
+        shown += text.startswith("x")
+    assert shown == 3  # 17 of them are 16 KiB
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "part", ["eyJ-", "token", "bearer ", "a.b://", "aa://x:", "password= ", "cookie", "ghp_", f"{BEGIN}x", 'token="']
+)
+def test_a_text_costs_its_length_whatever_stands_in_it(part):
+    """Other runs of the worker wait meanwhile, and so do its reports."""
+    text = part * (128 * 1024 // len(part))
+    assert Redaction(["s3cr3t-value"]).hide_on(text, 0)[0].count("\n") == 0
+
+
 def test_ones_own_patterns_hide_what_they_match_or_their_secret():
     redaction = Redaction(patterns=["customer-[0-9]+", "iban (?P<secret>[A-Z0-9]+)"])
     assert redaction.hide("customer-17 has iban DE02") == "*** has iban ***"
@@ -76,6 +116,15 @@ def test_hiding_never_changes_how_many_lines_there_are(text):
 def test_variables_that_are_called_like_secrets_are_secrets():
     environment = {"DB_PASSWORD": "a-b-c-d", "Api_Key": "e-f-g-h", "HOME": "/root", "GITHUB_TOKEN": "i-j-k-l"}
     assert Logs().secrets_in(environment) == ["a-b-c-d", "e-f-g-h", "i-j-k-l"]
+
+
+def test_of_a_json_value_each_text_is_secret_however_deep():
+    environment = {
+        "DB_CREDENTIALS": '{"user": "ann-b", "more": {"pass": ["hunter2-x", 7]}}',
+        "TOKENS": '["t-1", "t-2"]',
+    }
+    assert Logs().secrets_in(environment) == ["ann-b", "hunter2-x", "t-1", "t-2"]
+    assert Logs().secrets_in({"MY_TOKEN": "12345678"}) == ["12345678"]
 
 
 def test_more_names_may_be_said_also_with_stars():
