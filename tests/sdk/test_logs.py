@@ -7,16 +7,22 @@ import contextvars
 import logging
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.sdk import isolated_tasks
 from tests.sdk.fake_server import Hangup, Response, Server, over_http, run
+from tests.sdk.logs.test_capture import handout, texts
 from tests.sdk.test_commands import named, script
 from tests.sdk.test_http_target import LOOPBACK, calling
-from tidewheel import Logs, Worker
-from tidewheel.logs.sources import LISTENING, printing
+from tidewheel import Logs, Worker, jsontext
+from tidewheel.errors import Unreachable
+from tidewheel.logs.capture import Capture
+from tidewheel.logs.redaction import Redaction
+from tidewheel.logs.shipping import Shipping
+from tidewheel.logs.sources import CURRENT, LISTENING, printing
 from tidewheel.targets.settings import Http, Settings
 from tidewheel.testing import Line, await_task, run_task
 
@@ -29,6 +35,13 @@ ERROR = ["attempt 1 of run nightly.20260308T020000Z failed: ValueError", "Traceb
 @pytest.fixture(autouse=True)
 def from_info_on(caplog) -> None:
     caplog.set_level(logging.INFO)
+
+
+@pytest.fixture
+def logs() -> Iterator[None]:
+    LISTENING.start()
+    yield
+    LISTENING.stop()
 
 
 async def lines_of(queue: Any, lease: str, count: int) -> list[dict[str, Any]]:
@@ -365,3 +378,59 @@ def test_where_nobody_set_up_logging_warnings_are_still_seen(capsys):
         LISTENING.stop()
         root.handlers = handlers
     assert capsys.readouterr().err == "seen\n"
+
+
+def test_fields_that_are_called_like_ours_cost_no_task_its_log_call(logs):
+    LOG.warning("of another", extra={"tenant": {"id": 1}, "run_id": ["r"], "attempt": [1]})
+
+
+def test_a_record_whose_text_cannot_be_had_is_told_by_its_place():
+    class Mute:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    capture = Capture(handout(), Redaction())
+    heard = CURRENT.set(capture)
+    LISTENING.handle(LOG.makeRecord(LOG.name, logging.WARNING, "here.py", 7, Mute(), (), None))
+    CURRENT.reset(heard)
+    assert texts(capture) == ["acme.reports: a log record that cannot be formatted (RuntimeError), of here.py:7"]
+
+
+def test_a_stream_that_is_heard_stays_what_it_was(capsys):
+    before = sys.stdout
+    with printing():
+        assert (sys.stdout.encoding, sys.stdout.errors) == (before.encoding, before.errors)
+        assert sys.stdout is not before
+
+
+async def test_whatever_goes_wrong_with_some_lines_others_are_sent(logs, caplog):
+    sent: list[Any] = []
+
+    async def send(chunks):
+        sent.append([jsontext.loads(line)["text"] for chunk in chunks for line in chunk.lines])
+        if len(sent) == 1:
+            raise KeyError("of a kind that nobody thought of")
+        return {}
+
+    shipping = Shipping(send, Redaction(), 1)
+    shipping.start()
+    for number in (1, 2):
+        capture = shipping.open(handout(f"default.0.{number}.key"))
+        capture.write("stdout", f"line {number}")
+        shipping.end(capture.handout.lease)
+        await shipping.flush(capture)
+    await shipping.close()
+    assert sent == [["line 1"], ["line 2"]]
+    assert "1 lines of run nightly.20260308T020000Z (default.0.1) are lost" in caplog.text
+
+
+async def test_of_attempts_that_are_over_so_many_wait_and_no_more():
+    async def send(_chunks):
+        raise Unreachable("away")
+
+    shipping = Shipping(send, Redaction(), 1)
+    kept = [shipping.open(handout(f"default.0.{number}.key")) for number in range(210)]
+    for capture in kept:
+        capture.write("stdout", "x")
+        shipping.end(capture.handout.lease)
+    assert [capture.lost for capture in kept] == [1] * 9 + [0] * 201

@@ -84,6 +84,8 @@ class Shipping:
         if not capture.is_waiting:
             del self._captures[lease]
             return None
+        if len(self._captures) > self._slots + ENDED_MAX:
+            self._forget()
         return None if self.is_down else capture
 
     async def flush(self, capture: Capture) -> None:
@@ -137,6 +139,11 @@ class Shipping:
             return
         except TidewheelError as refusal:
             self._refused(chunks, refusal)
+            return
+        except Exception:  # noqa: BLE001 -- whatever it was, other lines are sent
+            _LOG.exception("logs of runs could not be sent")
+            for chunk in chunks:
+                self._give_up(chunk.lease, "they could not be sent")
             return
         if self.is_down:
             _LOG.info("logs of runs are taken again")

@@ -61,15 +61,21 @@ class Listening(logging.Handler):
             return
         try:
             text = _FORMAT.format(record)
-        except Exception:  # noqa: BLE001 -- of a message that does not fit its arguments, or an object that can't be shown
-            text = f"a log record that cannot be formatted: {record.msg!r:.200}"
+        except Exception as error:  # noqa: BLE001 -- arguments that do not fit, or whose text can't be had
+            text = (
+                f"a log record that cannot be formatted ({type(error).__name__}), of {record.pathname}:{record.lineno}"
+            )
         text = text.removeprefix(f"[{capture.handout.run['run_id']}] ")
         text = text if record.name in OWN else f"{record.name}: {text}"
         capture.write("log", text, level=record.levelname, at=datetime.fromtimestamp(record.created, UTC))
 
     def _of_run(self, record: logging.LogRecord) -> Capture | None:
+        """Whoever logs may have fields of these names for something else, of any type."""
         said: Any = record.__dict__
-        return self._running.get((said.get("tenant"), said.get("run_id"), said.get("attempt")))
+        tenant, run_id, attempt = said.get("tenant"), said.get("run_id"), said.get("attempt")
+        if not (isinstance(tenant, str) and isinstance(run_id, str) and isinstance(attempt, int)):
+            return None
+        return self._running.get((tenant, run_id, attempt))
 
     def _stand_in(self, record: logging.LogRecord) -> None:
         """Where nobody has set up logging, warnings go to standard error, as they would without us."""
@@ -98,6 +104,17 @@ class Tee(io.TextIOBase):
         if capture is not None and isinstance(text, str):
             capture.print(self._name, text)
         return self._stream.write(text)
+
+    # The base class has both, as None, and so hides those of the stream.
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """See `io.TextIOBase.encoding`."""
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        """See `io.TextIOBase.errors`."""
+        return self._stream.errors
 
     def writable(self) -> bool:
         """It is."""
