@@ -1,11 +1,12 @@
 """The rights of the guide for operators, on a broker that asks everybody who they are (SCRAM) and denies by default.
 
 A scheduler does its work with them. A worker reads its inbox and reports, and can neither open a transaction, which
-would hold up a partition, nor write what only owners write.
+would hold up a partition, nor write what only owners write. What runs write it sends, and reads nobody's.
 """
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 from contextlib import closing
@@ -34,6 +35,9 @@ from schemas import codec, topics
 from simulation.clock import ManualClock
 from tests.runtime.shell import LAYOUT, NOON, Shell
 from tests.runtime.toy import Add
+from tidewheel.brokers import Kafka
+from tidewheel.logs.capture import Chunk
+from tidewheel.transports.kafka import KafkaTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -54,6 +58,13 @@ SCHEDULER_WRITES = (
     topics.SCHEDULE_CHANGES, topics.RUNS, topics.RUN_EVENTS, topics.SCHEDULES, topics.CATALOG, topics.VERSIONS,
     topics.REJECTIONS, topics.REPLIES, topics.LINKS, topics.changelog_topic("scheduler"),
 )  # fmt: skip
+
+
+DISPATCHER_WRITES = (
+    INBOX, topics.RUN_EVENTS, topics.RUN_OUTCOMES, topics.DEAD_LETTERS, topics.REJECTIONS, topics.REPLIES,
+    topics.WORKERS,
+)  # fmt: skip
+PROJECTORS = {"projector": topics.WORKERS, "log-projector": topics.LOGS}  # each with a topic that it reads
 
 
 class Guarded:
@@ -129,7 +140,12 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             for each in (DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
         ]
         site.introduce("scheduler", [*reads, *writes, *describes, *group, *ids])
-        site.introduce("worker", [on_topic("worker", INBOX, READ), on_topic("worker", topics.ATTEMPTS, WRITE)])
+        written = [on_topic("worker", topic, WRITE) for topic in (topics.ATTEMPTS, topics.LOGS)]
+        site.introduce("worker", [on_topic("worker", INBOX, READ), *written])
+        site.introduce("dispatcher", [on_topic("dispatcher", topic, WRITE) for topic in DISPATCHER_WRITES])
+        reads = [on_topic("projector", topic, READ) for topic in (topics.WORKERS, topics.LOGS)]
+        groups = [granted("projector", ResourceType.GROUP, f"tidewheel.{name}", READ) for name in PROJECTORS]
+        site.introduce("projector", [*reads, *groups])
         yield site
     shutil.rmtree(data)
 
@@ -141,7 +157,7 @@ def sent(producer: Producer, topic: str) -> int | None:
     def answered(error: KafkaError | None, _message: Message) -> None:
         answers.append(None if error is None else error.code())
 
-    producer.produce(topic, b"x", partition=0, on_delivery=answered)
+    producer.produce(topic, b"x", b"key", partition=0, on_delivery=answered)
     producer.flush(SECONDS)
     (answer,) = answers
     return answer
@@ -177,6 +193,58 @@ def test_a_worker_reports_and_reads_its_inbox(guarded: Guarded) -> None:
     assert refused == [KafkaError.GROUP_AUTHORIZATION_FAILED], "it has no right to its group, and does without"
 
 
+def test_a_worker_sends_what_its_runs_write(guarded: Guarded) -> None:
+    chunk = Chunk(lease="default.0.7.key", run_id="a.m-1", retention=None, first=0, lines=(b'{"line":0}',))
+
+    async def send() -> Mapping[str, str]:
+        transport = KafkaTransport(Kafka(bootstrap=guarded.bootstrap, properties=guarded.client("worker")), "default")
+        try:
+            return await transport.log([chunk])
+        finally:
+            await transport.close()
+
+    assert asyncio.run(send()) == {}
+
+
+def test_a_worker_cannot_read_what_other_runs_wrote(guarded: Guarded) -> None:
+    assert refusal(guarded, "worker", topics.LOGS, "none") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def refusal(guarded: Guarded, name: str, topic: str, group: str) -> int | None:
+    """How the broker refuses to let a topic be read; None: something came."""
+    config = guarded.client(name) | {"bootstrap.servers": guarded.bootstrap, "group.id": group}
+    with closing(Consumer(config | {"auto.offset.reset": "earliest"})) as reader:
+        if group == "none":
+            reader.assign([TopicPartition(topic, 0, 0)])
+        else:
+            reader.subscribe([topic])
+        deadline = time.monotonic() + SECONDS
+        while (message := reader.poll(1.0)) is None or _is_of_the_group(message):
+            assert time.monotonic() < deadline
+        error = message.error()
+    return None if error is None else error.code()
+
+
+def _is_of_the_group(message: Message) -> bool:
+    """A reader without a group does without."""
+    error = message.error()
+    return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(("group", "topic"), PROJECTORS.items())
+def test_a_projector_reads_in_its_groups_and_writes_nothing(guarded: Guarded, group: str, topic: str) -> None:
+    assert sent(Producer({"bootstrap.servers": guarded.cluster.bootstrap}), topic) is None
+    assert refusal(guarded, "projector", topic, f"tidewheel.{group}") is None
+    producer = Producer(guarded.client("projector") | {"bootstrap.servers": guarded.bootstrap})
+    assert sent(producer, topic) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_dispatcher_lists_workers_and_writes_no_logs(guarded: Guarded) -> None:
+    producer = Producer(guarded.client("dispatcher") | {"bootstrap.servers": guarded.bootstrap})
+    assert sent(producer, topics.WORKERS) is None
+    assert sent(producer, topics.LOGS) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
 def test_a_worker_cannot_open_a_transaction(guarded: Guarded) -> None:
     """Not one of its own, and not an owner's, whom it would fence."""
     for id_ in ("worker-1", "tidewheel.scheduler.0"):
@@ -186,7 +254,7 @@ def test_a_worker_cannot_open_a_transaction(guarded: Guarded) -> None:
         assert refused.value.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-@pytest.mark.parametrize("topic", [topics.RUNS, topics.RUN_OUTCOMES, topics.OPERATIONS, INBOX])
+@pytest.mark.parametrize("topic", [topics.RUNS, topics.RUN_OUTCOMES, topics.OPERATIONS, topics.WORKERS, INBOX])
 def test_a_worker_cannot_write_what_only_owners_and_operators_write(guarded: Guarded, topic: str) -> None:
     producer = Producer(guarded.client("worker") | {"bootstrap.servers": guarded.bootstrap})
     assert sent(producer, topic) == KafkaError.TOPIC_AUTHORIZATION_FAILED
