@@ -2,14 +2,16 @@
 
 A breaker belongs to a tenant in a shard: one for each job (or schedule whose job has no name), one for each host that
 its HTTP targets name. It is closed, and counts what fails; open, and nothing of it is handed out; then half open: a
-few runs go, and the first of them that ends settles it.
+few runs go, and the first of them that ends settles it. Where they take long, another one goes each time they have
+been out for as long as its wait, which doubles too: one run that hangs holds no others for hours.
 
     closed ──too many fail──▶ open ──its wait is over──▶ half open ──one succeeds──▶ closed
                                ▲                            │
                                └──one fails: twice as long──┘
 
-Attempts are counted in sixths of the window. Nothing is counted before the first failure, so a job that does not fail
-costs no row. Who was handed out before the last change says nothing about what came after it.
+Attempts are counted in sixths of the window. Nothing is counted before the first failure and once none is left in the
+window, so a job that does not fail costs no row. Who was handed out before the last change says nothing about
+what came after it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ DEFAULT = BreakerPolicy(
 )  # what a definition says that gives part of one
 SLOTS = 6  # parts of a window: what is counted is at most a sixth older or younger than it says
 WAIT_MAX = timedelta(minutes=10)  # unless the wait itself is longer: by then somebody looks at it anyway
-UNPROVEN = timedelta(days=1)  # a half-open breaker of which nothing was tried for so long holds nobody any more
+UNPROVEN = timedelta(days=1)  # a half-open breaker of which no probe has ended for so long holds nobody any more
 REMEMBERED = timedelta(hours=1)  # the longest window there may be: an older count is none
 MESSAGE_MAX = 256
 NAME_MAX = 300
@@ -63,6 +65,7 @@ class Breaker:
     failures: tuple[int, ...] = _NOTHING  # the oldest sixth first; the last one is that of `noted_at`
     others: tuple[int, ...] = _NOTHING
     probe_failed: bool | None = None  # how the first probe ended
+    probes_more: int = 0  # that may be out beside those of its policy, since those take long
     run_id: str = ""
     error: ErrorInfo | None = None
 
@@ -131,13 +134,17 @@ def noted(known: Breaker | None, fact: AttemptFinished, name: str, policy: Break
 
 
 def due_at(breaker: Breaker) -> datetime | None:
-    """When it changes."""
+    """When it changes, whatever is with workers."""
     if breaker.state is BreakerState.CLOSED:
         return breaker.noted_at if _is_exceeded(breaker) else None
     if breaker.state is BreakerState.OPEN:
         return breaker.until
-    assert breaker.changed_at is not None
-    return breaker.changed_at + UNPROVEN if breaker.probe_failed is None else breaker.noted_at
+    return _unproven_at(breaker) if breaker.probe_failed is None else breaker.noted_at
+
+
+def next_probe_at(breaker: Breaker, last_probe_at: datetime) -> datetime:
+    """When another probe may go though as many are out as may be: the last one was handed out at an instant."""
+    return last_probe_at + _wait(breaker, breaker.probes_more)
 
 
 def change(breaker: Breaker, now: datetime) -> Change:
@@ -148,6 +155,8 @@ def change(breaker: Breaker, now: datetime) -> Change:
         return Change(BreakerState.HALF_OPEN, BreakerReason.WAITED)
     if breaker.probe_failed:
         return _opens(breaker, BreakerReason.PROBE_FAILED, now)
+    if breaker.probe_failed is None and now < _unproven_at(breaker):
+        return Change(BreakerState.HALF_OPEN, BreakerReason.WAITED)
     reason = BreakerReason.UNPROVEN if breaker.probe_failed is None else BreakerReason.PROBE_SUCCEEDED
     return Change(BreakerState.CLOSED, reason)
 
@@ -164,7 +173,9 @@ def fact_of(breaker: Breaker, to: Change, queue: str, shard: int, now: datetime)
 
 
 def changed(breaker: Breaker, fact: BreakerChanged) -> Breaker:
-    """The breaker after a change: it counts anew."""
+    """The breaker after a change: it counts anew, unless all that changed is that another probe may go."""
+    if breaker.state is fact.state is BreakerState.HALF_OPEN:
+        return replace(breaker, probes_more=breaker.probes_more + 1)
     opened = 0 if fact.state is BreakerState.CLOSED else breaker.opened + (fact.state is BreakerState.OPEN)
     return Breaker(
         tenant=breaker.tenant, name=breaker.name, policy=breaker.policy, noted_at=fact.changed_at, state=fact.state,
@@ -174,8 +185,11 @@ def changed(breaker: Breaker, fact: BreakerChanged) -> Breaker:
 
 
 def is_over(breaker: Breaker, at: datetime) -> bool:
-    """Whether a closed one has nothing to say any longer."""
-    return breaker.state is BreakerState.CLOSED and at - breaker.noted_at >= REMEMBERED
+    """Whether a closed one has nothing to say any longer: of failures, or of what was handed out before it closed."""
+    if breaker.state is not BreakerState.CLOSED:
+        return False
+    said_at = breaker.noted_at if any(breaker.failures) else breaker.changed_at
+    return said_at is None or at - said_at >= REMEMBERED
 
 
 def counts(breaker: Breaker) -> tuple[int, int]:
@@ -185,10 +199,18 @@ def counts(breaker: Breaker) -> tuple[int, int]:
 
 
 def _opens(breaker: Breaker, reason: BreakerReason, now: datetime) -> Change:
+    return Change(BreakerState.OPEN, reason, now + _wait(breaker, breaker.opened))
+
+
+def _wait(breaker: Breaker, doublings: int) -> timedelta:
     wait = breaker.policy.wait
     longest = max(wait, WAIT_MAX)
-    doublings = min(breaker.opened, 10)  # a thousand times: far beyond what is longest
-    return Change(BreakerState.OPEN, reason, now + min(wait * 2**doublings, longest))
+    return min(wait * (1 << min(doublings, 10)), longest)  # a thousand times: far beyond what is longest
+
+
+def _unproven_at(breaker: Breaker) -> datetime:
+    assert breaker.changed_at is not None
+    return breaker.changed_at + UNPROVEN
 
 
 def _is_exceeded(breaker: Breaker) -> bool:

@@ -28,7 +28,9 @@ class Breakers:
         self._on_changed = on_changed
         self._closed: dict[str, Breaker] = {}  # by key; the one that was noted last stands last
         self._tripped: dict[str, Breaker] = {}
-        self._probes: dict[str, dict[str, None]] = {}  # runs that are tried, of those that are half open
+        self._probes: dict[
+            str, dict[str, datetime]
+        ] = {}  # of those that are half open: runs that are tried, since when
         self._timers: Timers[str] = Timers(self._due_at)
         self.touched: dict[str, None] = {}  # keys of those whose rows are to be written
 
@@ -53,9 +55,7 @@ class Breakers:
         breaker = self._tripped.get(key)
         if breaker is None:
             return False
-        if breaker.state is BreakerState.OPEN or breaker.probe_failed is not None:
-            return True
-        return len(self._probes.get(key, ())) >= breaker.policy.probes
+        return breaker.state is BreakerState.OPEN or breaker.probe_failed is not None or self._is_tried(key, breaker)
 
     def since(self, tenant: str, name: str) -> datetime | None:
         """Since when it has not been closed."""
@@ -112,13 +112,14 @@ class Breakers:
         if known is None:
             policy = self._policy_of(fact.tenant) or breakers.DEFAULT
             known = Breaker(tenant=fact.tenant, name=fact.breaker, policy=policy, noted_at=fact.changed_at)
-        self._probes.pop(key, None)
+        if fact.state is not BreakerState.HALF_OPEN:
+            self._probes.pop(key, None)
         self._keep(key, breakers.changed(known, fact))
         self._on_changed(fact.tenant, fact.breaker)
 
     def taken(self, run: OpenRun) -> None:
         """A run is with a worker, since the instant that it says."""
-        self._tried(run, lambda probes, key: probes.__setitem__(key, None))
+        self._tried(run, lambda probes, key: probes.__setitem__(key, run.handed_out()))
 
     def given_back(self, run: OpenRun) -> None:
         """A run is with a worker no longer."""
@@ -126,12 +127,17 @@ class Breakers:
 
     # --- what follows ---------------------------------------------------------------------------------------------
 
-    def _tried(self, run: OpenRun, change: Callable[[dict[str, None], str], object]) -> None:
+    def _is_tried(self, key: str, breaker: Breaker) -> bool:
+        """Whether as many probes are out as may be."""
+        return len(self._probes.get(key, ())) >= breaker.policy.probes + breaker.probes_more
+
+    def _tried(self, run: OpenRun, change: Callable[[dict[str, datetime], str], object]) -> None:
         for name in self.trying(run):
             key = key_of_breaker(run.tenant, name)
             breaker = self._tripped[key]
             if breaker.state is BreakerState.HALF_OPEN and not _is_older(run, breaker):
                 change(self._probes.setdefault(key, {}), key_of(run))
+                self._expect(key)
                 self._on_changed(run.tenant, name)
 
     def _note(self, run: OpenRun, fact: AttemptFinished, name: str, policy: BreakerPolicy, *, failed: bool) -> None:
@@ -142,7 +148,10 @@ class Breakers:
         if known is not None and (known.state is BreakerState.OPEN or _is_older(run, known)):
             return
         self._forget(fact.finished_at)
-        self._keep(key, breakers.noted(known, fact, name, policy, failed=failed))
+        new = breakers.noted(known, fact, name, policy, failed=failed)
+        self._keep(key, new)
+        if breakers.is_over(new, fact.finished_at):
+            del self._closed[key]
         self._on_changed(run.tenant, name)
 
     def _keep(self, key: str, breaker: Breaker) -> None:
@@ -166,7 +175,13 @@ class Breakers:
 
     def _due_at(self, key: str) -> datetime | None:
         breaker = self.get(key)
-        return None if breaker is None else breakers.due_at(breaker)
+        if breaker is None:
+            return None
+        due_at = breakers.due_at(breaker)
+        probes = self._probes.get(key)
+        if due_at is None or not probes or breaker.probe_failed is not None or not self._is_tried(key, breaker):
+            return due_at
+        return min(due_at, breakers.next_probe_at(breaker, max(probes.values())))
 
 
 def key_of_breaker(tenant: str, name: str) -> str:

@@ -293,6 +293,49 @@ def test_a_probe_that_is_lost_settles_nothing_and_another_one_goes():
     assert probe.offset < again.offset
 
 
+def test_where_probes_take_long_another_goes_after_each_wait_which_doubles_and_the_first_that_ends_settles_it():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    opened(bench, worker, waiting=9)
+    bench.at(29)
+    worker.report(slots=9)
+    out = of(bench.at(30), HandOut)
+    went: list[tuple[float, str]] = []
+    for second in range(35, 30 + 30 + 60 + 120 + 20, 5):
+        facts = bench.at(second)
+        assert {(state, reason) for _, state, reason, _ in told(facts)} <= {("half_open", "waited")}
+        out += of(facts, HandOut)
+        went += [(second, each.run.run_id) for each in of(facts, HandOut)]
+        assert handed(worker.report(slots=9 - len(out), started=out, held=out)) == []
+    assert went == [(60, "nightly.101"), (120, "nightly.102"), (240, "nightly.103")]
+    facts = worker.report(slots=6, held=out[1:], finished=[succeeded(out[0])])
+    assert [(state, reason) for _, state, reason, _ in told(facts)] == [("closed", "probe_succeeded")]
+    assert handed(facts) == ["nightly.104", "nightly.105", "nightly.106", "nightly.107", "nightly.108"]
+
+
+def test_that_another_probe_may_go_outlives_a_takeover():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    opened(bench, worker)
+    bench.at(29)
+    worker.report(slots=9)
+    out = of(bench.at(30), HandOut)
+    worker.report(slots=0, started=out, held=out)
+    bench.take_over()
+    assert told(bench.at(59)) == []
+    assert told(bench.at(60)) == [("job:send", "half_open", "waited", 60.0)]
+    bench.take_over()
+    bench.at(61)
+    assert handed(worker.report(slots=8, held=out)) == ["nightly.101"]
+
+
+def test_no_probe_waits_for_a_half_open_breaker_of_which_none_is_out():
+    bench = Bench()
+    opened(bench, WorkerSim(bench), waiting=0)
+    bench.at(30)
+    assert told(bench.at(timedelta(hours=23))) == []
+
+
 def test_what_was_handed_out_before_it_opened_says_nothing_of_what_came_after():
     bench = Bench()
     worker = WorkerSim(bench)
@@ -479,6 +522,35 @@ def test_a_job_that_never_fails_has_no_row_and_a_quiet_one_loses_its_own():
     fail(bench, worker, [of_job(3, "other")])
     bench.save()
     assert rows(bench) == [b"k/acme/job:other"]
+
+
+def test_a_job_that_has_not_failed_for_its_window_has_no_row_any_more():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    fail(bench, worker, [of_job(1)])
+    for second, expected in ((30, [b"k/acme/job:send"]), (70, [])):
+        bench.at(second)
+        bench.take(of_job(second))
+        (mine,) = of(worker.report(slots=1), HandOut)
+        worker.report(slots=1, started=[mine], finished=[succeeded(mine)])
+        bench.save()
+        assert rows(bench) == expected
+
+
+def test_what_was_handed_out_before_it_was_closed_says_nothing_though_others_have_succeeded_since():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    for number in range(7):
+        bench.take(of_job(number))
+    mine = of(worker.report(slots=7), HandOut)
+    late = mine[:4]
+    worker.report(slots=0, held=late, started=mine, finished=[failed(item) for item in mine[4:]])
+    bench.at(1)
+    bench.give(reset())
+    bench.take(of_job(9))
+    (good,) = of(worker.report(slots=1, held=late), HandOut)
+    worker.report(slots=0, held=late, started=[good], finished=[succeeded(good)])
+    assert told(worker.report(slots=9, finished=[failed(item) for item in late])) == []
 
 
 def rows(bench: Bench) -> list[bytes]:

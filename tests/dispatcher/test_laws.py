@@ -80,7 +80,8 @@ class World:
         self.catalog_offset = -1
         self.limits: dict[str, TenantLimits] = {}
         self.queue = QueueLimits()
-        self.breakers: dict[tuple[str, str], tuple[BreakerState, int]] = {}  # and the last hand-out before
+        # How each stands, the last hand-out before it came to that, and how many may be tried.
+        self.breakers: dict[tuple[str, str], tuple[BreakerState, int, int]] = {}
 
     def do(self, action) -> None:
         getattr(self, action[0])(*action[1:])
@@ -201,7 +202,10 @@ class World:
             self.judge_limits(fact)
             self.judge_breaker(fact)
         if isinstance(fact, BreakerChanged):
-            self.breakers[fact.tenant, fact.breaker] = (fact.state, self.last_offset)
+            state, before, probes = self.breakers.get((fact.tenant, fact.breaker), (BreakerState.CLOSED, -1, 0))
+            again = state is fact.state is BreakerState.HALF_OPEN
+            stands = (fact.state, before, probes + 1) if again else (fact.state, self.last_offset, 1)
+            self.breakers[fact.tenant, fact.breaker] = stands
         if isinstance(fact, AttemptFinished):
             assert fact.handout == self.live.pop(run_id).offset
         if isinstance(fact, AttemptStarted):
@@ -226,12 +230,12 @@ class World:
             assert len(limits) <= min(item.limit for item in limits), "a concurrency key is exceeded"
 
     def judge_breaker(self, fact: HandOut) -> None:
-        """By what is live, counted anew: nothing of an open breaker goes, and of a half-open one a single run."""
+        """By what is live, counted anew: nothing of an open breaker goes, of a half-open one as many as it was let."""
         tenant, name = fact.run.tenant, fact.run.job.name
-        state, before = self.breakers.get((tenant, f"job:{name}"), (BreakerState.CLOSED, -1))
+        state, before, probes = self.breakers.get((tenant, f"job:{name}"), (BreakerState.CLOSED, -1, 0))
         assert state is not BreakerState.OPEN, "its breaker is open"
         tried = [item for item in self.live.values() if (item.run.tenant, item.run.job.name) == (tenant, name)]
-        assert state is BreakerState.CLOSED or sum(item.offset > before for item in tried) <= 1, "two probes"
+        assert state is BreakerState.CLOSED or sum(item.offset > before for item in tried) <= probes, "a probe too many"
 
     def judge_all(self) -> None:
         facts = self.bench.facts
