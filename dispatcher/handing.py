@@ -23,6 +23,7 @@ from schemas.facts import RunDeferReason, RunDeferred
 from schemas.internal import HandOut
 
 HAND_OUTS_PER_STEP = 64  # a step is some five milliseconds; the shell asks again while more is due
+BLOCKED_PER_STEP = HAND_OUTS_PER_STEP // 2  # runs met behind a breaker; the other half is for those whom nothing holds
 
 CRITICAL, NORMAL, BULK = "critical", "normal", "bulk"
 LANES = (CRITICAL, NORMAL, BULK)
@@ -79,10 +80,11 @@ class _Turns:
                 if limits and not self._used.isdisjoint(limits):
                     return None
                 if breaker := self._shard.breakers.blocking(run):
-                    if len(self.blocked) >= HAND_OUTS_PER_STEP:
-                        return None
-                    self.blocked.append((run, breaker))
-                    tenants.leave_run()
+                    if len(self.blocked) < BLOCKED_PER_STEP:
+                        self.blocked.append((run, breaker))
+                        tenants.leave_run()
+                    else:
+                        tenants.leave_stream()
                     continue
                 incarnation = self._slots.take(run.task)
                 if incarnation is not None:
@@ -152,11 +154,16 @@ class _Lane:
 
     def leave_run(self) -> None:
         """What `next` said is not to be handed out; its tenant keeps its turn."""
-        turn, runs, rest = heapq.heappop(self._turns)
-        if rest is not None:
-            self._advance(rest)
+        turn, runs, _ = self._turns[0]
+        self.leave_stream()
         if runs.advance(self._now):
             heapq.heappush(self._turns, ((turn[0], *runs.place), runs, None))
+
+    def leave_stream(self) -> None:
+        """What `next` said, and what stands behind it, is left to the next step."""
+        _, _, rest = heapq.heappop(self._turns)
+        if rest is not None:
+            self._advance(rest)
 
     def leave_task(self) -> None:
         """There is no slot for what `next` said, nor for anything with its task."""

@@ -201,6 +201,26 @@ def test_runs_that_waited_before_it_opened_are_told_when_their_turn_comes_and_la
     assert (told_.run_id, told_.breaker, told_.since) == ("nightly.5", "job:send", T0 + 2 * SECOND)
 
 
+def test_neighbours_do_not_wait_until_all_are_told_that_waited_before_it_opened():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    for number in range(200):
+        bench.take(of_job(number))
+    for number in range(3):
+        bench.take(of_job(number, "good", tenant="umbrella"))
+    mine = of(worker.report(slots=5), HandOut)  # the tenants take turns
+    assert [item.run.tenant for item in mine] == ["acme", "umbrella", "acme", "umbrella", "acme"]
+    for number in range(3, 6):
+        bench.take(of_job(number, "good", tenant="umbrella"))
+    done = [failed(item) if item.run.tenant == "acme" else succeeded(item) for item in mine]
+    facts = [
+        each for each in worker.report(slots=9, started=mine, finished=done) if isinstance(each, HandOut | RunDeferred)
+    ]
+    assert len(of(facts[:64], HandOut)) == 4
+    assert handed(facts) == ["nightly.2", "nightly.3", "nightly.4", "nightly.5"]
+    assert len(of(facts, RunDeferred)) == 197
+
+
 def test_a_retry_waits_behind_it_too_and_is_tried_when_it_is_half_open():
     bench = Bench()
     worker = WorkerSim(bench)
