@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -43,10 +44,20 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Rows, and the cursor of the next page where there is one."""
+    """Rows, whether there are more, and the order of both."""
 
     rows: Sequence[dict[str, Any]]
-    cursor: str | None
+    order: Sequence[Order]
+    more: bool
+
+    @property
+    def cursor(self) -> str | None:
+        """Where the next page begins; None where there is none."""
+        return self.behind(self.rows[-1]) if self.more else None
+
+    def behind(self, row: Mapping[str, Any]) -> str:
+        """The cursor of what comes after one of its rows: for who did not get through all of them."""
+        return write([_comparable(row[each.column.name]) for each in self.order])
 
 
 def bounded(limit: int | None, most: int = LIMIT_MAX) -> int:
@@ -77,3 +88,7 @@ def after(order: Sequence[Order], values: Sequence[Any]) -> ColumnElement[bool]:
         same = [earlier.column == known for earlier, known in zip(order[:number], values[:number], strict=True)]
         steps.append(and_(*same, last.beyond(value)))
     return or_(*steps)
+
+
+def _comparable(value: Any) -> Any:
+    return round(value.timestamp() * 1000) if isinstance(value, datetime) else value

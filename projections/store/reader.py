@@ -435,9 +435,7 @@ class Reader:
             query = query.where(paging.after(order, paging.read(cursor, len(order))))
         size = paging.bounded(limit)
         rows = self._all(query.order_by(*(each.clause() for each in order)).limit(size + 1))
-        more = len(rows) > size
-        last = [_comparable(rows[size - 1][each.column.name]) for each in order] if more else []
-        return Page(rows=rows[:size], cursor=paging.write(last) if more else None)
+        return Page(rows=rows[:size], order=order, more=len(rows) > size)
 
 
 def _schedules() -> Select[Any]:
@@ -494,7 +492,3 @@ def _within(scope: Scope, query: Select[Any]) -> Select[Any]:
         return query
     tenant: ColumnElement[str] = query.selected_columns["tenant"]
     return query.where(tenant == scope.tenant)
-
-
-def _comparable(value: Any) -> Any:
-    return round(value.timestamp() * 1000) if isinstance(value, datetime) else value

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from api import cancels
 from schemas.facts import Outcome
 from tests.api.house import Owner, answer
 from tests.projections.histories import created, finished, started
@@ -126,6 +127,21 @@ async def test_a_selection_is_bounded_and_goes_on_by_its_cursor(house):
         _, body = await post(house, acme("runs:cancel"), ask)
         taken.append([each["run_id"][-10:] for each in body["runs"]])
     assert taken == [["01T000200Z", "01T000100Z"], ["01T000000Z"]]
+
+
+async def test_a_selection_that_takes_too_long_goes_on_behind_those_it_has_asked_though_they_are_still_open(
+    house, monkeypatch
+):
+    monkeypatch.setattr(cancels, "ANSWER_SECONDS", 0.0)
+    house.happened(*(created("report", 60 * minute) for minute in range(12)))
+    _, first = await post(house, acme("runs:cancel"), {"selector": {}})
+    assert ([each["run_id"][-7:] for each in first["runs"]], first["stopped"]) == (
+        ["001100Z", "001000Z", "000900Z", "000800Z", "000700Z", "000600Z", "000500Z", "000400Z", "000300Z", "000200Z"],
+        "it takes too long; go on by the cursor",
+    )
+    _, second = await post(house, acme("runs:cancel"), {"selector": {}, "cursor": first["cursor"]})
+    assert [each["run_id"][-7:] for each in second["runs"]] == ["000100Z", "000000Z"]
+    assert "cursor" not in second
 
 
 async def test_a_repeated_selection_is_the_same_commands(house):

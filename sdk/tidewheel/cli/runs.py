@@ -102,9 +102,6 @@ def _cancel_all(client: Client, tenant: str, chosen: Mapping[str, Any], note: st
             said = why if state is None else state.replace("_", " ")
             output.say(f"{each['tenant']}/{each['run_id']}: {said}", state="refused" if state is None else None)
         counts.update(body["counts"])
-        if body.get("stopped"):
-            output.say(f"stopped: {body['stopped']}", state="refused")
-            counts["refused"] += 1
         cursor = body.get("cursor")
         if cursor is None:
             break
