@@ -87,6 +87,8 @@ def faults_of(report: WorkerReport) -> Iterator[Fault]:
     """What is wrong with a report: everything in it that could grow has a bound."""
     if not identity.is_name(report.queue):
         yield _fault("/data/queue", "is not a name")
+    if not 0 <= report.shard < topics.SHARDS_MAX:
+        yield _fault("/data/shard", f"must be under {topics.SHARDS_MAX}")
     for name in ("worker", "incarnation"):
         if not 0 < len(getattr(report, name)) <= NAME_LENGTH_MAX:
             yield _fault(f"/data/{name}", f"must be 1-{NAME_LENGTH_MAX} characters")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from schemas import definitions, identity, rates
+from schemas import definitions, identity, rates, topics
 from schemas.definitions import Breaker, Cron
 from schemas.models import Day, Instant, LongerDuration, Model, Name, Whole, at_most, whole_seconds
 from schemas.refusals import Misfit
@@ -106,7 +106,7 @@ class Queue(Model):
     """A pool of workers. `weights`: the shares of tenants that differ from 1. `rate`: hand-outs of all tenants."""
 
     note: Note = ""
-    shards: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
+    shards: Annotated[int, Field(strict=True, ge=1, le=topics.SHARDS_MAX)] = 1
     weights: Annotated[dict[Name, Weight], Field(max_length=WEIGHTS_MAX)] = Field(default_factory=dict)
     rate: Rate | None = None
     paused: Paused | None = None

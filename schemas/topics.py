@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 PREFIX = "tidewheel."
+SHARDS_MAX = 64  # of one queue; each is a state of its own, and a report may make one
 INBOXES = 8  # partitions of a dispatch topic: workers share inboxes, so this bounds open readers, not workers
 REPLY_PARTITIONS = 16
 WORKERS_KEPT = timedelta(hours=1)  # in the list of workers after their last word: who died in the last incident

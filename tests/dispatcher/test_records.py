@@ -131,6 +131,8 @@ def test_nothing_but_reports_is_taken_from_attempts():
 @pytest.mark.parametrize(
     ("given", "pointer"),
     [
+        ({"shard": 64}, "/data/shard"),  # in this partition, as every fourth one
+        ({"shard": -4}, "/data/shard"),
         ({"worker": ""}, "/data/worker"),
         ({"worker": "w" * 257}, "/data/worker"),
         ({"incarnation": "i" * 257}, "/data/incarnation"),
