@@ -34,7 +34,12 @@ SPACING_SECONDS = 0.05  # between those and the next: two hundred a second leave
 _NOT_FOUND = 404
 _FINISHED = "already_finished"
 _WHY: dict[str, dict[str, Any]] = {"note": NOTE, "by": BY}
-_STATES = {"type": "array", "items": {"enum": list(OPEN_STATES)}, "description": "open ones if not given"}
+_STATES = {
+    "type": "array",
+    "minItems": 1,
+    "items": {"enum": list(OPEN_STATES)},
+    "description": "open ones if not given",
+}
 _SELECTOR = selection.schema(
     "which of the open runs; {} is all. Instants are half-open, of the creation",
     queue={"type": "string"}, state=_STATES,
@@ -151,6 +156,8 @@ def _selected(selector: Any) -> Any:
     states = [states] if isinstance(states, str) else states
     if not isinstance(states, list) or not all(isinstance(state, str) for state in states):
         raise Refused(Fault(pointer="/selector/state", code="type", message="must be a list of states"))
+    if isinstance(selector, dict) and not states:  # to the filter it would mean any
+        raise Refused(Fault(pointer="/selector/state", code="missing", message="must have a state, or not be given"))
     unknown = [state for state in states if state not in OPEN_STATES]
     if unknown:
         raise Refused(*(refusals.unknown_word(state, OPEN_STATES, "/selector/state") for state in unknown))

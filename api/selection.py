@@ -49,12 +49,12 @@ def read(selector: Any, states: Collection[str], *, more: Collection[str] = ()) 
     known = (*FIELDS, *more)
     faults = [refusals.unknown_field(field, known, "/selector") for field in selector if field not in known]
     labels = selector.get("labels", {})
-    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
-        faults.append(Fault(pointer="/selector/labels", code="type", message="must be an object of strings"))
+    if not isinstance(labels, dict) or not all(map(_is_text, (*labels, *labels.values()))):
+        faults.append(Fault(pointer="/selector/labels", code="type", message="must have strings without NUL"))
     faults += [
-        Fault(pointer=f"/selector/{field}", code="type", message="must be a string")
+        Fault(pointer=f"/selector/{field}", code="type", message="must be a string without NUL")
         for field in ("schedule", "from", "to", *more)
-        if not isinstance(selector.get(field, ""), str)
+        if not _is_text(selector.get(field, ""))
     ]
     if faults:
         raise Refused(*faults)
@@ -63,3 +63,8 @@ def read(selector: Any, states: Collection[str], *, more: Collection[str] = ()) 
         from_=read_instant(selector.get("from"), "/selector/from"), to=read_instant(selector.get("to"), "/selector/to"),
         **{field: selector[field] for field in more if field in selector},
     )  # fmt: skip
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a filter can ask for it: no database looks for a NUL."""
+    return isinstance(value, str) and "\0" not in value

@@ -175,6 +175,10 @@ async def test_a_run_that_ended_meanwhile_is_counted_as_finished_and_a_refusal_a
         ({"selector": {"queue": 1}}, "/selector/queue"),
         ({"selector": {"state": "failed"}}, "/selector/state"),
         ({"selector": {"state": 1}}, "/selector/state"),
+        ({"selector": {"state": []}}, "/selector/state"),  # a program's empty list means none, and never all
+        ({"selector": {"schedule": "a\0"}}, "/selector/schedule"),
+        ({"selector": {"labels": {"a\0": "x"}}}, "/selector/labels"),
+        ({"selector": {"labels": {"a": "x\0"}}}, "/selector/labels"),
         ({"selector": {"labels": {"a": 1}}}, "/selector/labels"),
         ({"selector": {}, "limit": 201}, "/limit"),
         ({"selector": {}, "payload": {}}, "/payload"),

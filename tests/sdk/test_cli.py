@@ -1026,10 +1026,22 @@ def test_a_choice_without_open_runs_says_so(tidewheel_, routes):
 
 
 @pytest.mark.parametrize(
-    "words", ["", "a.1 --all", "a.1 --queue q", "--queue q", "--all-tenants", "--all --label team"]
-)
+    "words",
+    [
+        "", "a.1 --all", "a.1 --queue q", "--queue q", "--all-tenants", "--all --label team",
+        "--all --all-tenants --tenant acme",
+    ],
+)  # fmt: skip
 def test_a_cancel_names_runs_or_says_all(tidewheel_, words):
     assert tidewheel_("runs", "cancel", *words.split())[0] == 2
+
+
+@pytest.mark.parametrize("words", [("runs", "cancel"), ("dead-letters", "redrive")])
+def test_an_empty_name_chooses_nothing_and_never_all(tidewheel_, requests, words):
+    """As a script has it whose variable is not set."""
+    code, _, said = tidewheel_(*words, "--all", "--schedule", "")
+    assert (code, said.splitlines()[-1]) == (2, "Error: --schedule is empty: name one, or leave it out")
+    assert requests == []
 
 
 def test_breakers_are_listed_with_since_when_and_why(tidewheel_, routes):

@@ -50,6 +50,9 @@ def chosen(
     pairs = [text.partition("=") for text in label]
     if not all(key and equals for key, equals, _ in pairs):
         raise click.UsageError("a label is written team=finance")
+    for name, value in named.items():
+        if value == "":
+            raise click.UsageError(f"--{name} is empty: name one, or leave it out")
     said = {**named, "from": from_, "to": to, "labels": {key: value for key, _, value in pairs}}
     return {key: value for key, value in said.items() if value}
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tidewheel.cli import naming, options, output
 from tidewheel.client import ALL_TENANTS, Client
@@ -80,6 +81,8 @@ def cancel(
     chosen = options.chosen(**named)
     if all_ == bool(run_ids) or ((chosen or all_tenants) and not all_):
         raise click.UsageError("name runs, or give --all, which the other options narrow")
+    if all_tenants and click.get_current_context().get_parameter_source("tenant") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--tenant names one, --all-tenants means every one: give one of them")
     with options.connect(url, tenant) as client:
         if all_:
             _cancel_all(client, ALL_TENANTS if all_tenants else client.tenant, chosen, note)
