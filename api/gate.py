@@ -93,6 +93,8 @@ class Gate:
         origin = headers.get("origin")
         if origin is not None and scope["method"] not in _SAFE and _host_of(origin) != host:
             return Problem(403, "wrong_origin", "Another site's page may not change anything here.")
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            return Problem(400, "bad_request", "The address has a NUL in it, which no name has.")
         length = headers.get("content-length", "0")
         if not _LENGTH.fullmatch(length):
             return Problem(400, "bad_request", "Content-Length is not a number.")

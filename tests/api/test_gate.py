@@ -57,6 +57,15 @@ async def test_a_body_that_does_not_say_its_length_ends_at_the_limit_too(house):
     assert response.status_code == 413
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/runs?label=a%00%3Dx", "/v1/runs?schedule=%00", "/v1/tenants/acme/runs/a%00.1", "/v1/workers?queue=a%00"],
+)
+async def test_a_nul_in_an_address_is_refused_before_a_database_is_asked_for_it(house, path):
+    response = await house.http.get(path)
+    assert (response.status_code, response.json()["code"]) == (400, "bad_request")
+
+
 async def test_what_is_not_json_is_said_so(house):
     response = await house.http.put(ONE, content=b"{no", headers={"content-type": "application/json"})
     assert (response.status_code, response.json()["code"]) == (400, "not_json")
