@@ -1,12 +1,14 @@
 // Keeps what is marked `data-live` fresh: fetches the page again and puts the new parts in the place of the old ones.
-// A page that is not looked at, or in which someone selects text or has opened details, is left alone.
+// A page that is not looked at, or in which someone selects text or has opened or closed details, is left alone.
 "use strict";
 
 const SECONDS = 5;
 
+const TOUCHED = "details[open]:not([data-shown]), details[data-shown]:not([open])";
+
 function busy() {
   const selected = document.getSelection();
-  return document.hidden || (selected && !selected.isCollapsed) || document.querySelector("details[open]");
+  return document.hidden || (selected && !selected.isCollapsed) || document.querySelector(TOUCHED);
 }
 
 async function refresh() {

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import sync_playwright
 
@@ -12,6 +13,7 @@ from schemas.facts import DeferReason, OccurrenceDeferred
 from tests.api import scenes
 from tests.api.house import House
 from tests.api.serving import serving
+from tests.api.test_logs import RUN, begun, wrote
 from tests.projections.histories import current
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -227,6 +229,25 @@ def test_a_browser_shows_the_page_follows_what_happens_and_finds_nothing_to_comp
         house.happened(*scenes.schedule(now, "brand-new", "0 1 * * *", "UTC"))
         page.get_by_role("link", name="brand-new").wait_for(timeout=30_000)  # the page refreshed itself
         assert complaints == []
+        browser.close()
+
+
+@pytest.mark.slow
+def test_the_page_of_a_run_goes_on_while_its_log_is_open(tmp_path: Path):
+    with serving(tmp_path) as (house, url), sync_playwright() as playwright:
+        house.happened(RUN, begun())
+
+        def write(text: str, first: int) -> None:
+            assert httpx.post(f"{url}/v1/leases:log", json=wrote(text, first=first)).is_success
+            house.read_logs()
+
+        write("in the beginning", 0)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"{url}/runs/acme/{RUN.run_id}")
+        page.get_by_text("in the beginning").wait_for()
+        write("a little later", 1)
+        page.get_by_text("a little later").wait_for(timeout=30_000)  # the page refreshed itself
         browser.close()
 
 
