@@ -38,27 +38,35 @@ class ChildProcess(Threaded):
         self._command, self._environment = tuple(command), dict(environment or {})
         self._telemetry, self._drain = telemetry, drain
         self._child: subprocess.Popen[bytes] | None = None
-        self._thread = ThreadService(name, self._run, interrupt=self._interrupt)
+        self._thread = ThreadService(name, self._run)
 
     def _run(self, running: Running) -> None:
         pause = PAUSE_SECONDS_MIN
         while not running.stopping.is_set():
-            child = self._child = self._spawn()
-            self._telemetry.info(Event.CHILD_STARTED, child=self.name, pid=child.pid)
-            running.ready()
             began = time.monotonic()
-            while child.poll() is None and not running.stopping.wait(LOOK_SECONDS):
-                pass
-            if running.stopping.is_set():
-                self._end(child)
-            _let_go(child)
+            ended = self._live(running)
             if running.stopping.is_set():
                 return
             if time.monotonic() - began > STEADY_SECONDS:
                 pause = PAUSE_SECONDS_MIN
-            self._telemetry.warning(Event.CHILD_EXITED, child=self.name, code=child.returncode, again_in=pause)
+            self._telemetry.warning(Event.CHILD_EXITED, child=self.name, again_in=pause, **ended)
             running.stopping.wait(pause)
             pause = min(pause * 2, PAUSE_SECONDS_MAX)
+
+    def _live(self, running: Running) -> Mapping[str, object]:
+        """One child, to its end; how that came."""
+        try:
+            child = self._child = self._spawn()
+        except OSError as error:  # no memory, too many processes or files: that may be over in a moment
+            return {"code": None, "reason": str(error)}
+        self._telemetry.info(Event.CHILD_STARTED, child=self.name, pid=child.pid)
+        running.ready()
+        while child.poll() is None and not running.stopping.wait(LOOK_SECONDS):
+            pass
+        if running.stopping.is_set():
+            self._end(child)
+        _let_go(child)
+        return {"code": child.returncode}
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 -- our own program; what varies came by our own command line
@@ -68,13 +76,8 @@ class ChildProcess(Threaded):
             start_new_session=True,  # Ctrl-C is for the parent: it ends its children in order
         )
 
-    def _interrupt(self) -> None:
-        child = self._child
-        if child is not None and child.poll() is None:
-            child.terminate()
-
     def _end(self, child: subprocess.Popen[bytes]) -> None:
-        """Let the child end its work, then end it."""
+        """Let the child end its work, then end it. It is told once: a second word would mean at once."""
         child.terminate()
         try:
             child.wait(self._drain)
