@@ -77,7 +77,8 @@ OUT_OF_RANGE = frozenset({
 })  # fmt: skip
 
 
-# While an exception of its own is on the way the client may call us back; Python then reports a SystemError.
+# While an exception of its own is on the way the client may call us back, also more than once; each time Python makes
+# a SystemError of it.
 RAISED = (KafkaException, SystemError)
 
 
@@ -86,9 +87,12 @@ def error_of(exception: object) -> KafkaError:
     if isinstance(exception, KafkaError):  # It comes so when a fatal error interrupts a call.
         return exception
     if isinstance(exception, SystemError):
-        if not isinstance(exception.__cause__, KafkaException):
+        hidden: BaseException | None = exception
+        while isinstance(hidden, SystemError):
+            hidden = hidden.__cause__
+        if not isinstance(hidden, KafkaException):
             raise exception
-        return error_of(exception.__cause__)
+        return error_of(hidden)
     assert isinstance(exception, KafkaException), f"not the client's: {exception!r}"
     return error_of(exception.args[0])
 

@@ -80,6 +80,13 @@ def test_an_exception_that_was_hidden_by_a_callback_is_found():
     assert error_of(error(KafkaError._FENCED)).code() == KafkaError._FENCED
 
 
+def test_an_exception_that_was_hidden_by_two_callbacks_is_found():
+    hidden, again = SystemError("returned a result with an exception set"), SystemError("and once more")
+    hidden.__cause__, again.__cause__ = KafkaException(error(KafkaError._FENCED)), hidden
+    with pytest.raises(Fenced), translating("flush"):
+        raise again
+
+
 def test_a_system_error_of_somebody_else_is_not_swallowed():
     with pytest.raises(SystemError, match="another"), translating("flush"):
         raise SystemError("another")
