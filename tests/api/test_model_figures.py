@@ -22,6 +22,7 @@ def lines(telemetry: Telemetry, name: str) -> list[str]:
 async def test_a_read_model_that_follows_has_nothing_left_to_fold(house):
     telemetry = Telemetry()
     house.happened(started())
+    assert house.projector.stop(SECONDS)  # it has followed, and what it says of that moves no more
     ModelFigures(house.log, house.services.reader, house.projector, telemetry).look()
     assert lines(telemetry, "projection_lag_records") == ["tidewheel_projection_lag_records 0.0"]
     assert float(lines(telemetry, "read_model_as_of")[0].rpartition(" ")[2]) == house.projector.as_of.timestamp()
