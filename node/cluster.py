@@ -69,14 +69,18 @@ def _compose(
     roles = role_services(settings, log, clock, telemetry, folder=folder, name=name)
     services: tuple[Service, ...] = roles
     url = ""
+    followers: tuple[Service, ...] = ()
     if settings.does("projector") or settings.does("api"):
         from node.front import compose_front  # noqa: PLC0415 -- its first lines say why
 
         front = compose_front(settings, log, clock, telemetry, name=name, roles=roles)
         services, url = (*front.door, *roles, *front.projectors), front.url
+        followers = front.projectors
     if settings.does("worker"):
         services += worker_processes(settings, tasks, url or settings.api_url, telemetry)
-    return Node(services=services, release=lambda: None, url=url, log=log, ready_seconds=RESTORE_SECONDS)
+    return Node(
+        services=services, release=lambda: None, url=url, log=log, ready_seconds=RESTORE_SECONDS, followers=followers
+    )  # fmt: skip
 
 
 def role_services(

@@ -61,7 +61,7 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     workers = worker_processes(settings, tasks, door.web.url, telemetry)
     return Node(
         services=(*roles, projector, run_logs, *door.services, upkeep, *workers), log=log, url=door.web.url,
-        release=release.close,
+        release=release.close, followers=(projector, run_logs),
     )  # fmt: skip
 
 

@@ -60,6 +60,8 @@ class Lender:
             return getattr(self, f"_{word}")(*said), ""
         except LogError as error:
             return None, str(error)
+        except Exception as error:  # noqa: BLE001 -- the border: a projector goes on after whatever its log raised
+            return None, f"{type(error).__name__}: {error}"
 
     def _describe(self) -> tuple[str, Mapping[str, tuple[int, str]]]:
         log = self._log

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from runtime.log import Log
     from runtime.telemetry import Telemetry
 
+FOLLOW_SECONDS = 10.0  # rows that are not there by then are told by /readyz, and by how old an answer is
 READY_SECONDS = 60.0  # a restore of the largest state that `dev` is meant for takes some seconds
 LOOK_SECONDS = 1.0  # between looks whether somebody wants us to stop
 STOP_SECONDS = 20.0  # workers have ten of them to end their runs
@@ -39,18 +40,24 @@ class Node:
     url: str = ""
     log: Log | None = None
     ready_seconds: float = READY_SECONDS
+    followers: tuple[Service, ...] = ()  # those of them whose work nobody's waits for: tables made anew take an hour
+    follow_seconds: float = FOLLOW_SECONDS
     named_by: str = ""  # what to do when another process has our name
 
     def start(self, told: Event) -> None:
         """Start everything and wait until it works, or until told to stop; `NotStarted` names what does not.
 
         What is up against a problem goes on by itself when that is over: a read model that is away holds up nobody.
+        Nor does one that is far behind: those who only follow are waited for a little.
         """
         for service in self.services:
             service.start()
+            follows = service in self.followers
             waited = 0.0
             while not (service.ready(LOOK_SECONDS) or told.is_set() or problem_of(service)):
                 waited += LOOK_SECONDS
+                if follows and service.failure is None and waited >= self.follow_seconds:
+                    break
                 if service.failure is not None or waited >= self.ready_seconds:
                     raise NotStarted(f"{service.name}: {self._why(service) or 'not ready in time'}")
 

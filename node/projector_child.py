@@ -1,7 +1,9 @@
 """The projector as a child process: `python -m node.projector_child FD`, where FD is its end of the pipe to its parent.
 
 A byte on standard input says that somebody waits for rows. When it closes, however its holder ended, this process ends
-at once: rows and positions are written together, so that costs at most a batch. SIGTERM ends the batch in hand first.
+at once: rows and positions are written together, so that costs at most a batch. It does so too when nobody is at the
+other end of the pipe: without its log it is of no use, and its parent starts another. SIGTERM ends the batch in hand
+first.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import NamedTuple
@@ -53,10 +54,12 @@ def main() -> None:
 
 
 def _tell(pipe: Connection, projector: Projector) -> None:
-    """From the projector's thread, which is the one that asks: so the pipe has one user."""
+    """From the projector's thread, which is the one that asks: so the pipe has one user. After each failure too."""
     standing = Standing(dict(projector.positions), projector.as_of, projector.ready(0), projector.problem)
-    with suppress(OSError):  # nobody is there any more: standard input says so too
+    try:
         pipe.send(standing)
+    except OSError:  # nobody is there any more
+        os._exit(1)
 
 
 def _listen(projector: Projector) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from multiprocessing import Pipe
@@ -29,23 +30,33 @@ if TYPE_CHECKING:
     from runtime.telemetry import Telemetry
 
 DRAIN_SECONDS = STOP_SECONDS + 2.0  # then it is killed
+# It has a word ten times a second, after a batch, and after each failure. Who says nothing for so long hangs, or waits
+# for its database; it is told and not killed, for a table that is made anew may take that long and would never be.
+SILENT_SECONDS = 30.0
 
 
 class ProjectorProcess(ChildProcess):
     """Keeps a projector running. A service (`runtime.lifecycle`), and `api.services.Progress` from what it is told."""
 
-    def __init__(self, log: Log, orders: Orders, telemetry: Telemetry) -> None:
-        command = (sys.executable, "-m", "node.projector_child")
+    def __init__(
+        self, log: Log, orders: Orders, telemetry: Telemetry, *, seconds: Callable[[], float] = time.monotonic
+    ) -> None:  # fmt: skip
+        # `-P`: the folder where we were started has modules of others, some with our names.
+        command = (sys.executable, "-P", "-m", "node.projector_child")
         super().__init__("projector", command, telemetry, drain=DRAIN_SECONDS)
-        self._log, self._orders = log, orders
+        self._log, self._orders, self._seconds = log, orders, seconds
         self._moved = threading.Condition()
         self._standing = Standing({}, datetime.fromtimestamp(0, UTC), ready=False, problem=None)
+        self._heard_at = 0.0  # its last word, or its start
         self._hurried = False  # somebody waits for rows, and the child knows
         self._callbacks: tuple[Callable[[], None], ...] = ()
 
     @property
     def problem(self) -> str | None:
-        """What the projector is up against; that it has ended."""
+        """What the projector is up against; that it has ended, or says nothing any more."""
+        child, silent = self._child, self._seconds() - self._heard_at
+        if child is not None and child.returncode is None and silent > SILENT_SECONDS:
+            return f"the projector's process {child.pid} has said nothing for {silent:.0f} s"
         return self._standing.problem
 
     @property
@@ -85,6 +96,7 @@ class ProjectorProcess(ChildProcess):
     # --- the child ------------------------------------------------------------------------------------------------
 
     def _spawn(self) -> subprocess.Popen[bytes]:
+        self._heard_at = self._seconds()
         ours, theirs = Pipe()
         with theirs:
             child = subprocess.Popen(  # noqa: S603 -- our own program
@@ -99,14 +111,17 @@ class ProjectorProcess(ChildProcess):
         return child
 
     def _serve(self, pipe: Connection) -> None:
-        Lender(self._log, (*batch.INPUTS, *batch.LOG_INPUTS), self._hear).serve(pipe)
-        self._hear(
-            self._standing._replace(ready=False, problem="the projector's process has ended; it is started again")
-        )
+        """Until one of the two ends: the child ends with the pipe, whatever ended us."""
+        try:
+            Lender(self._log, (*batch.INPUTS, *batch.LOG_INPUTS), self._hear).serve(pipe)
+        finally:
+            problem = "the projector's process has ended; it is started again"
+            self._hear(self._standing._replace(ready=False, problem=problem))
 
     def _hear(self, standing: Standing) -> None:
         with self._moved:
-            self._standing, self._hurried = standing, False
+            as_of = max(standing.as_of, self._standing.as_of)  # a child that has just begun has no idea of it
+            self._standing, self._hurried, self._heard_at = standing._replace(as_of=as_of), False, self._seconds()
             self._moved.notify_all()
             callbacks = self._callbacks
         for callback in callbacks:

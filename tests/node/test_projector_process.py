@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from datetime import timedelta
 from multiprocessing import Pipe
 from typing import TYPE_CHECKING
@@ -15,6 +18,7 @@ from structlog.testing import CapturingLogger
 from node.lent import Lender, LentLog, Standing
 from node.projector_child import Orders
 from node.projector_process import ProjectorProcess
+from projections import batch
 from projections.store.database import open_database
 from projections.store.reader import ALL, Reader, RunFilter
 from runtime.clock import SystemClock
@@ -27,7 +31,7 @@ from tests.projections.histories import at, create_topics, created, records
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SECONDS = 30.0
@@ -54,9 +58,14 @@ def projector(log: EmbeddedLog, url: str) -> Iterator[ProjectorProcess]:
     assert projector.stop(SECONDS)
 
 
-def projector_over(log: EmbeddedLog, url: str, said: CapturingLogger | None = None) -> ProjectorProcess:
-    orders = Orders(url, timedelta(days=30), "console", "warning")
-    return ProjectorProcess(log, orders, Telemetry(logger=said or CapturingLogger()))
+def projector_over(
+    log: EmbeddedLog, url: str, said: CapturingLogger | None = None, *, seconds: Callable[[], float] = time.monotonic
+) -> ProjectorProcess:
+    return ProjectorProcess(log, orders(url), Telemetry(logger=said or CapturingLogger()), seconds=seconds)
+
+
+def orders(url: str) -> Orders:
+    return Orders(url, timedelta(days=30), "console", "warning")
 
 
 def schedules(url: str) -> set[str]:
@@ -94,8 +103,9 @@ def test_a_projector_that_was_killed_is_started_again_and_says_so_meanwhile(log:
     projector = projector_over(log, url, said)
     projector.start()
     assert projector.ready(SECONDS)
-    told = threading.Event()
+    told, ages = threading.Event(), [projector.as_of]
     silence = projector.on_progress(lambda: told.set() if projector.problem else None)
+    projector.on_progress(lambda: ages.append(projector.as_of))
     os.kill(said.calls[0].kwargs["pid"], signal.SIGKILL)
     assert told.wait(SECONDS)
     silence()
@@ -105,6 +115,7 @@ def test_a_projector_that_was_killed_is_started_again_and_says_so_meanwhile(log:
     assert projector.problem is None
     assert schedules(url) == {"after"}
     assert projector.stop(SECONDS)
+    assert ages == sorted(ages)  # what was shown did not grow older
 
 
 @pytest.mark.slow
@@ -119,6 +130,66 @@ def test_a_read_model_that_cannot_be_written_is_a_problem_that_ends_when_it_can(
     (tmp_path / "later").mkdir()
     assert projector.ready(SECONDS)
     assert projector.stop(SECONDS)
+
+
+@pytest.mark.slow
+def test_what_lies_where_the_server_was_started_is_none_of_its_modules(
+    log: EmbeddedLog, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks are there, beside whatever their author calls `schemas`."""
+    (tmp_path / "schemas.py").write_text("raise SystemExit('this is not ours')")
+    monkeypatch.chdir(tmp_path)
+    projector = projector_over(log, url)
+    projector.start()
+    assert projector.ready(SECONDS), projector.problem
+    assert projector.stop(SECONDS)
+
+
+@pytest.mark.slow
+def test_one_that_hangs_is_a_problem_and_goes_on_when_it_does(log: EmbeddedLog, url: str) -> None:
+    said, now = CapturingLogger(), [0.0]
+    projector = projector_over(log, url, said, seconds=lambda: now[0])
+    projector.start()
+    assert projector.ready(SECONDS)
+    child = said.calls[0].kwargs["pid"]
+    os.kill(child, signal.SIGSTOP)
+
+    def is_said_later() -> bool:
+        """A word of it may have been under way."""
+        now[0] += 31.0
+        return f"the projector's process {child} has said nothing for" in str(projector.problem)
+
+    eventually(is_said_later, within=SECONDS, what="that it hangs is said")
+    os.kill(child, signal.SIGCONT)
+    eventually(lambda: projector.problem is None, within=SECONDS, what="it has a word again")
+    assert projector.stop(SECONDS)
+
+
+@pytest.mark.slow
+def test_one_that_hangs_is_killed_when_all_stop(log: EmbeddedLog, url: str) -> None:
+    said = CapturingLogger()
+    projector = projector_over(log, url, said)
+    projector.start()
+    assert projector.ready(SECONDS)
+    os.kill(said.calls[0].kwargs["pid"], signal.SIGSTOP)
+    assert projector.stop(SECONDS)
+
+
+@pytest.mark.slow
+def test_a_child_to_which_nobody_lends_the_log_any_more_ends(log: EmbeddedLog, url: str) -> None:
+    """Also while its parent is there: who cannot read would say for ever that it cannot."""
+    ours, theirs = Pipe()
+    with theirs:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "node.projector_child", str(theirs.fileno())], stdin=subprocess.PIPE,
+            pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    ours.send(orders(url))
+    # With its first word it is left alone.
+    Lender(log, (*batch.INPUTS, *batch.LOG_INPUTS), lambda _standing: ours.close()).serve(ours)
+    assert child.wait(SECONDS) == 1
+    assert child.stdin is not None
+    child.stdin.close()
 
 
 def test_one_that_was_never_started_stops_at_once(log: EmbeddedLog, url: str) -> None:
@@ -151,6 +222,13 @@ def test_what_the_log_refuses_is_refused_to_whom_it_is_lent(log: EmbeddedLog) ->
     with pytest.raises(LogError, match="nowhere"):
         lent.begin_offset(TopicPartition("nowhere", 0))
     assert lent.end_offsets([EVENTS]) == {EVENTS: 0}  # it goes on answering
+
+
+def test_a_mistake_of_ours_costs_its_question_and_not_the_line(log: EmbeddedLog) -> None:
+    lent = lend(log, [])
+    with pytest.raises(LogError, match="AssertionError: open it first"):
+        lent.ask("poll", 10, 1000, 0)
+    assert lent.end_offsets([EVENTS]) == {EVENTS: 0}
 
 
 def test_how_far_the_rows_are_is_heard_between_questions(log: EmbeddedLog) -> None:
