@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -140,5 +140,5 @@ def read_labels(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _notify(loop: asyncio.AbstractEventLoop, moved: asyncio.Event) -> None:
-    if not loop.is_closed():
+    with suppress(RuntimeError):  # it is closed: nobody waits, and whoever moves the rows goes on
         loop.call_soon_threadsafe(moved.set)

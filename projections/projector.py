@@ -292,7 +292,10 @@ class Projector:
 
     def _call_back(self) -> None:
         for callback in self._callbacks:  # a list that is replaced, never changed
-            callback()
+            try:
+                callback()
+            except Exception:  # noqa: BLE001 -- the border: the rows go on, whoever listens to them
+                _log.exception("projector.listener_failed")
 
     def _trim(self, now: datetime) -> None:
         """One bounded step; the next comes at once as long as steps find their fill."""

@@ -217,6 +217,17 @@ def test_it_can_be_stopped_before_it_was_started_and_twice(log, database):
     running.database.dispose()
 
 
+def test_a_listener_that_fails_ends_nothing(log, database):
+    def fail() -> None:
+        raise RuntimeError("whoever listened has gone")
+
+    with Running(log, database) as running:
+        running.projector.on_progress(fail)
+        log.append(records([created("report", 0)]))
+        assert running.follow().runs() == ["report.20260301T000000Z"]
+        assert running.projector.problem is None
+
+
 def test_a_closed_log_ends_nothing(log, database):
     with Running(log, database, retry_after=timedelta(milliseconds=1)) as running:
         running.follow()
