@@ -198,7 +198,8 @@ def processor_seconds(running: Server) -> dict[str, float]:
 
 def module_of(pid: int) -> str:
     """The module that a process was started with, as `python -m module`."""
-    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[2].decode()
+    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return words[words.index("-m") + 1]
 
 
 def children_of(pid: int) -> list[int]:
