@@ -144,11 +144,9 @@ def outcome_read(state: ScheduleState, finished: RunFinished, appended_at_ms: in
 
 def _frees_nothing(state: ScheduleState, instant_ms: int) -> bool:
     """Whether no occurrence up to an instant can have been in the way of a run that ended then, nor it changes more."""
-    if state.links.intervals or state.links.awaits.count:
+    if state.links.intervals or state.links.awaits.count or failing.heeds_outcomes(state):
         return False
     for plan in state.plans.values():
-        if plan.heeds_outcomes:
-            return False
         if plan.exclusive and (
             state.held or state.waiting or state.backlog or not timeline.quiet_until(state, instant_ms)
         ):

@@ -28,8 +28,12 @@ COUNTED = frozenset({Cause.SCHEDULE, Cause.CATCH_UP, Cause.DEPENDENCY})
 
 
 def heeds_outcomes(state: ScheduleState) -> bool:
-    """Whether outcomes change the schedule itself, so that they have to be taken in their order with all else."""
-    return any(plan.heeds_outcomes for plan in state.plans.values())
+    """Whether outcomes change the schedule itself, so that they have to be taken in their order with all else.
+
+    An interval may count from the end of a run again whose version is over by then, or whose schedule was deleted.
+    """
+    is_counted_from = state.chain is not None and state.chain.since is None
+    return is_counted_from or any(plan.heeds_outcomes for plan in state.plans.values())
 
 
 def may_change(state: ScheduleState) -> bool:

@@ -174,3 +174,24 @@ def test_no_job_is_a_skip_as_any_other():
     shell.until("2024-01-01T10:50:00")
     assert shell.skipped() == ["10:15:10 no_job", "10:30:10 no_job", "10:45:10 no_job"]
     assert {fact.rule for fact in shell.all(OccurrenceSkipped)} == {"every PT15M from finish"}
+
+
+@pytest.mark.parametrize("ends", ["10:30", "10:45"])
+def test_a_run_that_ends_while_its_schedule_is_deleted_or_due_by_the_clock_is_counted_from_when_it_comes_back(ends):
+    """Put anew at 10:40, or changed back then: the next one is counted from there, or from the end behind it."""
+    for between in ("delete", "edit"):
+        shell = chain()
+        shell.until("2024-01-01T10:20:00")
+        if between == "delete":
+            shell.send("ScheduleDelete")
+        else:
+            shell.put(body={**definition("0 0 * * *"), "overlap": ANY})
+        if ends == "10:30":
+            finish(shell, "10:30:00")
+        shell.until("2024-01-01T10:40:00")
+        shell.put(body=body())
+        if ends == "10:45":
+            finish(shell, "10:45:00")
+        shell.until("2024-01-01T11:30:00")
+        assert nominals(shell) == ["10:15:10", "10:55" if ends == "10:30" else "11:00"]
+        shell.reload()
