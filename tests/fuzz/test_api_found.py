@@ -101,7 +101,8 @@ async def test_a_text_that_no_queue_gave_as_a_lease_is_unknown_and_makes_no_topi
         response = await house.http.post(
             f"/v1/leases/{lease.replace(chr(0), '%00')}:complete", json={"worker": "w", "outcome": "succeeded"}
         )
-        assert (response.status_code, response.json()["code"]) == (404, "unknown_lease")
+        refusal = (400, "bad_request") if "\0" in lease else (404, "unknown_lease")  # no name in an address has a NUL
+        assert (response.status_code, response.json()["code"]) == refusal
     assert set(house.log.topics()) == before
 
 
