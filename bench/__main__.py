@@ -31,7 +31,12 @@ def measure(name: str) -> int:
     """Run one benchmark under its heading."""
     print(f"\n== {name}", flush=True)
     call_main = f"import bench.{name}; bench.{name}.main()"
-    return subprocess.run([sys.executable, "-c", call_main], cwd=HERE.parent, check=False).returncode
+    child = subprocess.Popen([sys.executable, "-c", call_main], cwd=HERE.parent)
+    try:
+        return child.wait()
+    except KeyboardInterrupt:  # The terminal has told both: it ends what it has started, and is waited for.
+        child.wait()
+        raise
 
 
 def _defines_main(path: Path) -> bool:
