@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from schemas.facts import Fact, OfSchedule, Outcome, Position
+from schemas.facts import Fact, OfPartition, OfSchedule, Outcome, Position
 from schemas.faults import Fault
 from schemas.frozen import frozen
 
@@ -90,7 +90,7 @@ class OccurrencePaced(OfSchedule):
 
 
 @frozen
-class TenantPaced(Fact):
+class TenantPaced(OfPartition):
     """A missed occurrence of the tenant has taken its turn in this partition; the next one is at `next_at`."""
 
     TYPE: ClassVar[str] = "tidewheel.tenant.paced.v1"
@@ -99,13 +99,9 @@ class TenantPaced(Fact):
     tenant: str
     next_at: datetime
 
-    @property
-    def subject(self) -> str:
-        return f"_/{self.role}-{self.partition}"
-
 
 @frozen
-class HoldNoted(Fact):
+class HoldNoted(OfPartition):
     """A freeze holds something of a schedule, until then at the latest: a change of freezes is to be told to it."""
 
     TYPE: ClassVar[str] = "tidewheel.hold.noted.v1"
@@ -115,13 +111,9 @@ class HoldNoted(Fact):
     schedule: str
     until: datetime
 
-    @property
-    def subject(self) -> str:
-        return f"_/{self.role}-{self.partition}"
-
 
 @frozen
-class HoldsReviewed(Fact):
+class HoldsReviewed(OfPartition):
     """Freezes have changed, of a tenant or of a queue: those whose holds stand behind `cursor` are told next.
 
     `prefix` is what the names of those concerned begin with. Without a `cursor` all have been told.
@@ -133,10 +125,6 @@ class HoldsReviewed(Fact):
     reviewed_at: datetime
     prefix: str = ""
     cursor: str | None = None
-
-    @property
-    def subject(self) -> str:
-        return f"_/{self.role}-{self.partition}"
 
 
 @frozen
@@ -299,7 +287,7 @@ class ZoneRule:
 
 
 @frozen
-class TzRulesNoted(Fact):
+class TzRulesNoted(OfPartition):
     """What the tz database says that a partition decides with: whoever has a newer one can tell the difference."""
 
     TYPE: ClassVar[str] = "tidewheel.tz.rules_noted.v1"
@@ -307,10 +295,6 @@ class TzRulesNoted(Fact):
     partition: int
     version: str
     rules: tuple[ZoneRule, ...]
-
-    @property
-    def subject(self) -> str:
-        return f"_/{self.role}-{self.partition}"
 
 
 SCHEDULER_INTERNALS: tuple[type[Fact], ...] = (

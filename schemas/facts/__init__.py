@@ -13,7 +13,7 @@ from __future__ import annotations
 from schemas.facts.attempts import AttemptDuplicate, AttemptFinished, AttemptStarted
 from schemas.facts.backfills import BackfillCounts, BackfillFinished, BackfillProgressed, BackfillStarted
 from schemas.facts.catalog import CatalogEntry
-from schemas.facts.fact import Fact, OfSchedule
+from schemas.facts.fact import Fact, OfPartition, OfSchedule
 from schemas.facts.occurrences import OccurrenceDeferred, OccurrenceSkipped
 from schemas.facts.partitions import (
     CatalogAdopted,
@@ -121,6 +121,7 @@ __all__ = [
     "OccurrenceDeferred",
     "OccurrenceMoved",
     "OccurrenceSkipped",
+    "OfPartition",
     "OfSchedule",
     "Outcome",
     "Position",
