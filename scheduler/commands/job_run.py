@@ -7,13 +7,10 @@ and all that follows from that (asking after them, cancels, reruns), is that of 
 from __future__ import annotations
 
 from scheduler import runs
-from scheduler.commands.verdict import Accepted, Rejected, Verdict, rejected
+from scheduler.commands.verdict import Rejected, Verdict, created, rejected
 from scheduler.context import Context
-from scheduler.instants import text
 from scheduler.state import ScheduleState
 from schemas.commands import Command, JobRun
-
-CREATED = 201
 
 
 def decide(state: ScheduleState, command: Command, request: JobRun, context: Context) -> Verdict:
@@ -28,16 +25,7 @@ def decide(state: ScheduleState, command: Command, request: JobRun, context: Con
     run = runs.of_job(
         state, context, recipe, source=command.source, command_id=command.id, payload=request.payload
     )  # fmt: skip
-    body = {
-        "tenant": state.tenant,
-        "name": request.name,
-        "version": run.version,
-        "run_id": run.run_id,
-        "cause": run.cause.value,
-        "created_at": text(run.created_at),
-        "deadline_at": text(run.deadline_at),
-    }
-    return Accepted(facts=(run,), status=CREATED, body=body)
+    return created(run, request.name)
 
 
 def _overlap(state: ScheduleState) -> Rejected:

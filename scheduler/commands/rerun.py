@@ -7,15 +7,12 @@ What the owner still knows counts for more: a run that is open is not run beside
 from __future__ import annotations
 
 from scheduler import reruns, runs, sweeps
-from scheduler.commands.verdict import Accepted, Rejected, Verdict, not_found, rejected
+from scheduler.commands.verdict import Accepted, Rejected, Verdict, created, not_found, rejected
 from scheduler.context import Context
-from scheduler.instants import text
 from scheduler.state import ScheduleState
 from schemas import codec, identity
 from schemas.commands import Command, RunRedrive, RunRerun
 from schemas.facts import RunCreated
-
-CREATED = 201
 
 
 def rerun(state: ScheduleState, command: Command, request: RunRerun, context: Context) -> Verdict:
@@ -33,7 +30,7 @@ def redrive(state: ScheduleState, command: Command, request: RunRedrive, context
         return verdict
     (run,) = verdict.facts
     assert isinstance(run, RunCreated), "it makes one run"
-    noted = reruns.remembered(run, context, CREATED)
+    noted = reruns.remembered(run, context, verdict.status)
     return Accepted(facts=(run, noted), status=verdict.status, body=verdict.body)
 
 
@@ -57,25 +54,12 @@ def _decide(state: ScheduleState, command: Command, request: RunRerun, context: 
     run = reruns.of_run(
         state, context, old, recipe, rule=rule, source=command.source, command_id=command.id, payload=request.payload
     )
-    return Accepted(facts=(run,), status=CREATED, body=_body(run))
+    return created(run, run.schedule, of=run.of)
 
 
 def _is_open(state: ScheduleState, run_id: str) -> bool:
     """An outcome that waits for its turn is one all the same."""
     return sweeps.is_open(state, run_id) and all(held.run_id != run_id for held in state.held)
-
-
-def _body(run: RunCreated) -> dict[str, object]:
-    return {
-        "tenant": run.tenant,
-        "name": run.schedule,
-        "version": run.version,
-        "run_id": run.run_id,
-        "of": run.of,
-        "cause": run.cause.value,
-        "created_at": text(run.created_at),
-        "deadline_at": text(run.deadline_at),
-    }
 
 
 def _open(run_id: str) -> Rejected:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from scheduler import backfills, overlap, runs
-from scheduler.commands.verdict import Accepted, Rejected, Verdict, not_found, rejected
+from scheduler.commands.verdict import Rejected, Verdict, created, not_found, rejected
 from scheduler.context import Context
-from scheduler.instants import text
 from scheduler.state import ScheduleState
 from schemas.commands import Command, ScheduleTrigger
-
-CREATED = 201
 
 
 def decide(state: ScheduleState, command: Command, request: ScheduleTrigger, context: Context) -> Verdict:
@@ -24,16 +21,7 @@ def decide(state: ScheduleState, command: Command, request: ScheduleTrigger, con
     if recipe is None:
         return _no_job(str(plan.job_name))
     run = runs.of_command(state, context, recipe, source=command.source, command_id=command.id, payload=request.payload)
-    body = {
-        "tenant": state.tenant,
-        "name": state.name,
-        "version": run.version,
-        "run_id": run.run_id,
-        "cause": run.cause.value,
-        "created_at": text(run.created_at),
-        "deadline_at": text(run.deadline_at),
-    }
-    return Accepted(facts=(run,), status=CREATED, body=body)
+    return created(run, state.name)
 
 
 def _overlap(state: ScheduleState) -> Rejected:

@@ -9,10 +9,10 @@ from typing import Any
 
 from scheduler import failing, timeline
 from scheduler.context import Context
-from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis
+from scheduler.instants import SECOND_MS, from_millis, from_seconds, millis, text
 from scheduler.state import PHASES_MAX, ScheduleState
 from schemas.commands import Command
-from schemas.facts import Fact
+from schemas.facts import Fact, RunCreated
 from schemas.faults import Fault
 from schemas.frozen import frozen
 from schemas.scheduling import MarkMoved
@@ -45,6 +45,22 @@ class Forwarded:
 
 
 Verdict = Accepted | Rejected | Forwarded
+CREATED = 201
+
+
+def created(run: RunCreated, name: str, **more: Any) -> Accepted:
+    """A command made a run: of what was named, with more that only this command says."""
+    body = {
+        "tenant": run.tenant,
+        "name": name,
+        "version": run.version,
+        "run_id": run.run_id,
+        "cause": run.cause.value,
+        "created_at": text(run.created_at),
+        "deadline_at": text(run.deadline_at),
+        **more,
+    }
+    return Accepted(facts=(run,), status=CREATED, body=body)
 
 
 def effective_ms(state: ScheduleState, command: Command, context: Context) -> int:
