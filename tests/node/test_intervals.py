@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from node.audit.evidence import gather
-from node.audit.judgement import judge
-from node.audit.source import LogSource
-from node.roles import Roles
-from runtime.clock import SystemClock
 from runtime.logs.embedded import EmbeddedLog
-from runtime.record import Outgoing, TopicPartition
-from runtime.telemetry import Telemetry
+from runtime.record import Outgoing
 from schemas import identity, topics
-from tests.node.test_dependencies import JOB, PARTITIONS, SOON, Quiet, put
+from tests.node.line import JOB, PARTITIONS, SOON, judged, opened, put, running, told
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -25,20 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALL = {"overlap": {"policy": "allow_all"}, "job": JOB}  # nobody works: each run expires after a second
-
-
-def told(log: EmbeddedLog, type_: str, schedule: str) -> list[dict[str, Any]]:
-    """Events of a kind on `run-events`, each once."""
-    places = [TopicPartition(topics.RUN_EVENTS, number) for number in range(PARTITIONS)]
-    reader = log.open_reader({place: log.begin_offset(place) for place in places})
-    found: dict[str, dict[str, Any]] = {}
-    while batch := reader.poll(records_max=1000, bytes_max=1 << 20, timeout=0.0):
-        for record in batch:
-            event = orjson.loads(record.value or b"")
-            if event["type"] == f"tidewheel.{type_}.v1" and event["data"]["schedule"] == schedule:
-                found[event["id"]] = event["data"]
-    reader.close()
-    return list(found.values())
 
 
 def instant(text: str) -> datetime:
@@ -54,24 +34,11 @@ def send(log: EmbeddedLog, type_: str, name: str, **data: Any) -> None:
 
 @contextmanager
 def line(tmp_path: Path) -> Iterator[EmbeddedLog]:
-    """Scheduler and dispatcher over a log; when they have stopped, the audit finds nothing."""
-    log = EmbeddedLog(tmp_path / "log", SystemClock())
-    layout = topics.Layout(schedule=PARTITIONS, shard=PARTITIONS)
-    log.create({spec: layout.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
-    roles = Roles(
-        log, SystemClock(), Telemetry(logger=Quiet()), state=tmp_path / "state", layout=layout,
-        retention=topics.Retention(), accept_clock_after=None, member="m", catch_up_rate="100/s",
-    )  # fmt: skip
-    services = [roles.scheduler(), roles.dispatcher()]
-    for service in services:
-        service.start()
-    assert all(service.ready(SOON) for service in services)
-    yield log
-    for service in services:
-        assert service.stop(SOON)
-    report = judge(gather(LogSource(log)))
-    assert report.offenders == {}
-    log.close()
+    """A log with a scheduler and a dispatcher; when they have stopped, the audit finds nothing."""
+    with opened(tmp_path) as log:
+        with running(log, tmp_path):
+            yield log
+        assert judged(log).offenders == {}
 
 
 def test_an_occurrence_has_its_run_when_all_of_another_partition_in_its_window_is_over(tmp_path: Path) -> None:
