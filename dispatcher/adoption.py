@@ -142,7 +142,10 @@ def _changes(rows: Rows, offset: int) -> Iterator[tuple[int, str, str, str, Mapp
 
 def _queue_limits(definition: Mapping[str, Any], since: datetime) -> QueueLimits:
     paused_at = None if definition.get("paused") is None else since
-    return QueueLimits(weights=definition.get("weights", {}), rate=definition.get("rate"), paused_at=paused_at)
+    return QueueLimits(
+        weights=definition.get("weights", {}), rate=definition.get("rate"), paused_at=paused_at,
+        shards=definition.get("shards", 1),
+    )  # fmt: skip
 
 
 def _tenant_limits(definition: Mapping[str, Any], queue: str, since: datetime) -> TenantLimits:

@@ -103,7 +103,8 @@ def _configuration(spec: TopicSpec) -> Document:
 
 
 def _dispatch() -> Document:
-    channel = _channel(topics.dispatch_spec("{queue}", Retention()), (internal.HandOut.TYPE, internal.LeaseNotice.TYPE))
+    types = (internal.HandOut.TYPE, internal.LeaseNotice.TYPE, internal.QueueLayout.TYPE)
+    channel = _channel(topics.dispatch_spec("{queue}", Retention()), types)
     return channel | {"parameters": {"queue": {"description": "A queue's name."}}}
 
 

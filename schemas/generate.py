@@ -20,7 +20,7 @@ from typing import Any
 from schemas import asyncapi, codec, jsonschema, wiretypes
 from schemas.commands import COMMANDS
 from schemas.facts import FACTS
-from schemas.internal import HandOut, LeaseNotice, WorkerReport
+from schemas.internal import HandOut, LeaseNotice, QueueLayout, WorkerReport
 
 HERE = Path(__file__).parent
 PUBLISHED = HERE / "published"
@@ -65,7 +65,7 @@ def documents() -> dict[str, str]:
 
 def sdk_types() -> str:
     """The text of the SDK's wire types."""
-    spoken = (WorkerReport, HandOut, LeaseNotice)
+    spoken = (WorkerReport, HandOut, LeaseNotice, QueueLayout)
     return wiretypes.source({fact.__name__: jsonschema.of_fact(fact, internal=True) for fact in spoken})
 
 

@@ -105,6 +105,32 @@ class LeaseNotice(Fact):
 
 
 @frozen
+class QueueLayout(Fact):
+    """How a shard of a queue with several stands, told to the workers: their slots go where work waits.
+
+    `shards` is how many new runs are spread over, as the queue's definition says; one beyond them still has old ones.
+    `queued` runs want nothing but a slot (0: none does; the count ends at 10,000), `running` are with `workers`, which
+    have `free` slots. A shard that says nothing wants nothing. `inbox` None: it stands in every inbox; else it is the
+    answer to one incarnation's first report.
+    """
+
+    TYPE: ClassVar[str] = "tidewheel.queue.layout.v1"
+    queue: str
+    shard: int
+    shards: int
+    queued: int
+    running: int
+    free: int
+    workers: int
+    told_at: datetime
+    inbox: int | None = None
+
+    @property
+    def subject(self) -> str:
+        return f"{self.queue}/{self.shard}"
+
+
+@frozen
 class LogLine:
     """A line that an attempt wrote. `line` counts from 0 in each attempt, across its streams.
 
@@ -360,6 +386,7 @@ class QueueLimits:
     weights: Mapping[str, int] = field(default_factory=dict)
     rate: str | None = None
     paused_at: datetime | None = None
+    shards: int = 1  # over which new runs are spread
 
 
 @frozen
@@ -409,6 +436,7 @@ PUBLISHED_INTERNALS: tuple[type[Fact], ...] = (
     WorkerReport,
     HandOut,
     LeaseNotice,
+    QueueLayout,
     RunLogged,
     RunInquired,
     BreakerResetRequested,

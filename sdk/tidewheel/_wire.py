@@ -87,6 +87,20 @@ class LeaseNotice(TypedDict):
     queue: str
 
 
+class QueueLayout(TypedDict):
+    """How a shard of a queue with several stands, told to the workers: their slots go where work waits."""
+
+    free: int
+    inbox: NotRequired[int]
+    queue: str
+    queued: int
+    running: int
+    shard: int
+    shards: int
+    told_at: str
+    workers: int
+
+
 class RetryPolicy(TypedDict):
     """When a failed attempt is tried again."""
 

@@ -100,6 +100,15 @@ def test_a_shard_takes_over_what_concerns_it_at_its_next_decision():
     }  # fmt: skip
 
 
+def test_a_shard_knows_how_many_shards_its_queue_has():
+    bench = Bench()
+    catalog = Catalog(bench)
+    catalog.put("queue", "mail", {"shards": 3})
+    assert only(bench.give(run(1)), LimitsAdopted).limits == QueueLimits(shards=3)
+    catalog.put("queue", "mail", None)
+    assert only(bench.give(run(2)), LimitsAdopted).limits == QueueLimits(shards=1)
+
+
 def test_a_definition_that_is_changed_or_deleted_is_followed():
     bench = Bench()
     catalog = Catalog(bench)
