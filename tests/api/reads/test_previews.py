@@ -1,0 +1,91 @@
+"""Previews: when a definition would be due, and what an apply would change."""
+
+import pytest
+
+from tests.api.reads.asking import ACME
+from tests.projections import histories
+from tests.projections.histories import (
+    created,
+    current,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+# --- occurrences and previews ---------------------------------------------------------------------------------------
+
+
+async def test_a_preview_says_when_a_definition_would_be_due(house):
+    response = await house.http.post(
+        f"{ACME}/preview?from=2026-03-28T00:00:00Z&to=2026-03-31T00:00:00Z",
+        json={**histories.DEFINITION, "trigger": {"cron": "30 1 * * *", "timezone": "Europe/London"}},
+    )
+    shown = response.json()
+    assert shown["words"] == "At 01:30 every day, Europe/London"
+    assert [each["nominal_time"] for each in shown["occurrences"]] == [
+        "2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z",
+    ]  # fmt: skip
+    assert shown["occurrences"][1]["local_time"] == "2026-03-29T02:00:00+01:00"
+    assert [(change["at"][:10], change["kind"]) for change in shown["dst"]] == [
+        ("2026-03-29", "gap"), ("2026-10-25", "fold"), ("2027-03-28", "gap"), ("2027-10-31", "fold"),
+        ("2028-03-26", "gap"),
+    ]  # fmt: skip
+    assert shown["dst_until"] == "2028-03-28T00:00:00Z"
+    assert shown["change"] == "created"
+    assert shown["next"][0] == "2026-03-02T01:30:00Z"
+    assert shown["difference"] == {}
+
+
+async def test_a_preview_of_a_schedule_that_exists_says_what_would_change(house):
+    house.happened(current("report"))
+    definition = {"name": "report", **histories.DEFINITION, "trigger": {"cron": "0 2,3 * * *", "timezone": "UTC"}}
+    response = await house.http.post(
+        f"{ACME}/preview?from=2026-03-02T00:00:00Z&to=2026-03-03T00:00:00Z", json=definition
+    )
+    told = response.json()
+    assert (told["change"], told["fields"]) == ("updated", ["/trigger/cron", "/trigger/timezone"])
+    assert told["difference"] == {
+        "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "added": ["2026-03-02T03:00:00Z"],
+        "removed": [], "moved": [], "unchanged": 1,
+    }  # fmt: skip
+
+
+async def test_one_that_only_comes_at_another_time_of_its_day_is_moved(house):
+    house.happened(current("report"))
+    definition = {"name": "report", **histories.DEFINITION, "trigger": {"cron": "30 4 * * *", "timezone": "UTC"}}
+    path = f"{ACME}/preview?from=2026-03-02T00:00:00Z&to=2026-03-03T00:00:00Z"
+    told = (await house.http.post(path, json=definition)).json()["difference"]
+    assert told["moved"] == [{"from": "2026-03-02T02:00:00Z", "to": "2026-03-02T04:30:00Z"}]
+    assert (told["added"], told["removed"]) == (["2026-03-02T04:30:00Z"], ["2026-03-02T02:00:00Z"])
+
+
+async def test_a_difference_ends_where_an_answer_is_full(house):
+    """Ten of a minute's occurrences say nothing about the hour: what one side lacks there is not known."""
+    house.happened(current("report", trigger={"cron": "*/30 * * * *"}))
+    definition = {"name": "report", **histories.DEFINITION, "trigger": {"cron": "* * * * *"}}
+    path = f"{ACME}/preview?from=2026-03-02T00:00:00Z&to=2026-03-03T00:00:00Z&limit=10"
+    told = (await house.http.post(path, json=definition)).json()["difference"]
+    assert (told["to"], len(told["added"]), told["removed"]) == ("2026-03-02T00:09:01Z", 9, [])
+
+
+async def test_runs_that_are_counted_already_count_in_a_preview(house):
+    trigger = {"cron": "0 2 * * *", "timezone": "UTC", "max_runs": 3}
+    house.happened(current("report", trigger=trigger), created("report", 7200))
+    definition = {"name": "report", **histories.DEFINITION, "trigger": trigger}
+    told = (await house.http.post(f"{ACME}/preview", json=definition)).json()
+    assert (told["change"], told["next"]) == ("unchanged", ["2026-03-02T02:00:00Z", "2026-03-03T02:00:00Z"])
+    difference = told["difference"]
+    assert (difference["added"], difference["removed"], difference["unchanged"]) == ([], [], 2)
+
+
+async def test_a_job_that_an_apply_would_change_is_told_by_its_fields(house):
+    job = {"kind": "Job", "name": "send", "target": {"type": "task", "name": "work"}}
+    told = (await house.http.post(f"{ACME}/preview", json=job)).json()
+    assert told == {"change": "created"}
+
+
+async def test_a_preview_refuses_what_an_apply_would_refuse(house):
+    broken = {**histories.DEFINITION, "trigger": {"cron": "61 2 * * *"}}
+    response = await house.http.post(f"{ACME}/preview", json=broken)
+    assert response.status_code == 422
+    assert response.json()["faults"][0]["pointer"] == "/trigger/cron"
