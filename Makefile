@@ -28,7 +28,7 @@ ONLY ?=
 
 .PHONY: help
 help: ## Show this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ---------------------------------------------------------------------------------------------- running it
 
@@ -98,6 +98,12 @@ storm: $(DEV_STAMP) ## Kill processes and brokers, audit, add up (MINUTES=20 SCH
 	  STORM_BROKERS=$(BROKERS) STORM_RESULTS=$(RESULTS) \
 	  $(BIN)/pytest tests/storm/test_storm.py $(ARGS) || failed=1; \
 	  if [ -e $(RESULTS) ]; then $(BIN)/python -m tests.storm.results $(RESULTS); fi; exit $${failed:-0}
+
+RUNS ?= 5000
+
+.PHONY: storm-workers
+storm-workers: $(DEV_STAMP) ## Kill and freeze workers alone, and account for every execution (RUNS=5000 SEED=1)
+	@STORM_RUNS=$(RUNS) STORM_SEED=$(SEED) $(BIN)/pytest tests/storm/test_workers.py --log-cli-level=WARNING $(ARGS)
 
 .PHONY: mutants
 mutants: RESULTS := mutants.jsonl

@@ -18,8 +18,8 @@ def test_every_link_to_another_file_or_heading_arrives(document):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_every_make_target_that_is_named_exists(document):
-    named = set(re.findall(r"(?:`|^ {4}|\$ )make ([a-z]+)", document.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    named = set(re.findall(r"(?:`|^ {4}|\$ )make ([a-z-]+)", document.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert named - targets == set()
 
 

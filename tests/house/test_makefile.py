@@ -15,6 +15,7 @@ PROMISED = [
     "acceptance",
     "bench",
     "storm",
+    "storm-workers",
     "kafka",
     "generate",
     "verify",
@@ -35,8 +36,8 @@ def help_text():
 
 def test_make_alone_lists_every_target_that_has_a_comment_with_its_comment(help_text):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    documented = dict(re.findall(r"^(\w+):.*?## (.+)$", makefile, flags=re.MULTILINE))
-    listed = dict(re.findall(r"^ +(\w+) +(.+)$", help_text, flags=re.MULTILINE))
+    documented = dict(re.findall(r"^([\w-]+):.*?## (.+)$", makefile, flags=re.MULTILINE))
+    listed = dict(re.findall(r"^ +([\w-]+) +(.+)$", help_text, flags=re.MULTILINE))
     assert listed == documented
 
 

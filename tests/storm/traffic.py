@@ -99,6 +99,17 @@ class Watch:
                 self._changed.wait(LOOK_SECONDS)
         return round(time.monotonic() - began, 1)
 
+    @property
+    def finished(self) -> int:
+        """How many runs have their outcome."""
+        with self._changed:
+            return len(self._finished)
+
+    def wait_for_count(self, runs: int, *, within: float) -> bool:
+        """Whether in time so many runs have their outcome."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self._finished) >= runs, within)
+
     def goes_on_after(self, instant: datetime, *, within: float) -> bool:
         """Whether in time a run due at `instant` or later has its outcome, of each schedule."""
         with self._changed:
