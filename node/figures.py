@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dispatcher import figures
 from dispatcher.shard import Shard
+from node.backlogs import Backlogs
 from runtime.clock_watch import NEVER_READ
 from runtime.telemetry import Metric
 from schemas.facts import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dispatcher.figures import ShardFigures
+    from runtime.observer import States
     from runtime.telemetry import Telemetry
     from schemas.facts import Fact
 
@@ -72,7 +74,7 @@ class SchedulerFigures:
     def __init__(self, telemetry: Telemetry, partition: int) -> None:
         self._telemetry, self._tally = telemetry, Tally(telemetry)
         self._where = {"role": self.ROLE, "partition": str(partition)}
-        self._decided_until = NEVER_READ
+        self._decided_until, self._backlogs = NEVER_READ, Backlogs()
         self._heard: Mapping[type[Fact], Callable[[Any], None]] = {
             RunCreated: self._created,
             OccurrenceSkipped: self._skipped,
@@ -87,6 +89,7 @@ class SchedulerFigures:
         self._tally.tell()
 
     def _created(self, fact: RunCreated) -> None:
+        self._backlogs.hear(fact)
         self._tally.add(Metric.RUNS_CREATED, tenant=fact.tenant, cause=fact.cause)
         # What was due by then had its decision; its run comes of something else: an end, a turn, a person.
         if fact.cause is Cause.SCHEDULE and fact.due_at > self._decided_until:
@@ -94,21 +97,26 @@ class SchedulerFigures:
             self._telemetry.observe(Metric.SCHEDULING_DELAY_SECONDS, {}, max(late, 0.0))
 
     def _skipped(self, fact: OccurrenceSkipped) -> None:
+        self._backlogs.hear(fact)
         count = 1 if fact.range is None else fact.range.count
         self._tally.add(Metric.OCCURRENCES_SKIPPED, count, tenant=fact.tenant, reason=fact.reason)
 
     def _deferred(self, fact: OccurrenceDeferred) -> None:
+        self._backlogs.hear(fact)
         self._tally.add(Metric.OCCURRENCES_DEFERRED, tenant=fact.tenant, reason=fact.reason)
 
     def _rejected(self, fact: CommandRejected) -> None:
         self._tally.add(Metric.COMMANDS_REJECTED, role=self.ROLE, reason=fact.reason)
 
-    def look(self, states: Callable[[], Iterator[Any]], shared: Any, now: datetime) -> None:  # noqa: ARG002 -- there may be a million
+    def look(self, states: States, shared: Any, now: datetime) -> None:  # noqa: ARG002 -- see the port
         """See `Observer.look`."""
         self._telemetry.set(Metric.RECOVERING, self._where, 0 if shared.recovery is None else 1)
+        for reason, count in (self._backlogs.look(states) or {}).items():
+            self._telemetry.set(Metric.CATCH_UP_OCCURRENCES_LEFT, {**self._where, "reason": reason}, count)
 
     def close(self) -> None:
-        """See `Observer.close`."""
+        """See `Observer.close`. What is left is the next owner's to count."""
+        self._telemetry.forget(Metric.CATCH_UP_OCCURRENCES_LEFT, self._where)
 
 
 class DispatcherFigures:
@@ -169,7 +177,7 @@ class DispatcherFigures:
     def _rejected(self, fact: CommandRejected) -> None:
         self._tally.add(Metric.COMMANDS_REJECTED, role=self.ROLE, reason=fact.reason)
 
-    def look(self, states: Callable[[], Iterator[Any]], shared: Any, now: datetime) -> None:  # noqa: ARG002 -- see the port
+    def look(self, states: States, shared: Any, now: datetime) -> None:  # noqa: ARG002 -- see the port
         """See `Observer.look`. A partition has as many shards as queues."""
         self._show(figures.of(state, now) for state in states() if isinstance(state, Shard))
 

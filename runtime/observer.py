@@ -10,12 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from schemas.facts import Fact
 
 LOOK_SECONDS = 5.0  # between looks at states: less than people let pass between two scrapes
+
+
+class States(Protocol):
+    """The states of a partition's keys, loaded one by one as far as they are looked at, today or at a later look."""
+
+    def __call__(self, keys: Iterable[bytes] | None = None) -> Iterator[Any]:
+        """Those of these keys, or of all that are stored."""
+        ...
 
 
 class Observer(Protocol):
@@ -25,8 +33,8 @@ class Observer(Protocol):
         """These facts are on the log. Everything up to `decided_until` had been decided before them."""
         ...
 
-    def look(self, states: Callable[[], Iterator[Any]], shared: Any, now: datetime) -> None:
-        """Nothing is under way: `states` are those of all keys, loaded one by one as far as they are looked at."""
+    def look(self, states: States, shared: Any, now: datetime) -> None:
+        """Nothing is under way. What a look costs, the partition waits: it must not grow with what it has stored."""
         ...
 
     def close(self) -> None:
@@ -40,7 +48,7 @@ class Unobserved:
     def committed(self, facts: Sequence[Fact], *, decided_until: datetime) -> None:
         """See `Observer.committed`."""
 
-    def look(self, states: Callable[[], Iterator[Any]], shared: Any, now: datetime) -> None:
+    def look(self, states: States, shared: Any, now: datetime) -> None:
         """See `Observer.look`."""
 
     def close(self) -> None:

@@ -87,6 +87,7 @@ class Metric(StrEnum):
     OCCURRENCES_DEFERRED = "occurrences_deferred_total"
     COMMANDS_REJECTED = "commands_rejected_total"
     RECOVERING = "recovering"
+    CATCH_UP_OCCURRENCES_LEFT = "catch_up_occurrences_left"
     # who, and what next
     RUNS_QUEUED = "runs_queued"
     RUNS_RUNNING = "runs_running"
@@ -177,6 +178,11 @@ DESCRIBED: Mapping[Metric, Described] = {
     ),
     Metric.COMMANDS_REJECTED: Described(Counter, "Commands and records refused by their owner.", ("role", "reason")),
     Metric.RECOVERING: Described(Gauge, "1 while a partition decides what an outage left behind.", _PARTITION),
+    Metric.CATCH_UP_OCCURRENCES_LEFT: Described(
+        Gauge,
+        "Missed occurrences whose turn is still to come (`paced`), and what freezes hold (`frozen`).",
+        (*_PARTITION, "reason"),
+    ),
     Metric.RUNS_QUEUED: Described(
         Gauge, "Runs that wait for a worker, for their instant or for another attempt.", (*_QUEUE, "tenant")
     ),

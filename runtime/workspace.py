@@ -21,7 +21,7 @@ from runtime.digest import Walk
 from runtime.machine import NEVER, PARTITION, Wakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from runtime.machine import Core
     from runtime.store import Store
@@ -217,8 +217,11 @@ class Workspace:
         self._opened = True
         return self._core.opened(self._all_states(), self.shared, now)
 
-    def states(self) -> Iterator[Any]:
-        """The state of every stored key; between batches. One look a key, however many rows it has."""
+    def states(self, keys: Iterable[bytes] | None = None) -> Iterator[Any]:
+        """The states of these keys, or of every stored one; between batches. One look a key, whatever rows it has."""
+        if keys is not None:
+            yield from map(self.state, keys)
+            return
         first = next(iter(self._store.scan(ROW, _after(ROW))), None)
         while first is not None:
             key, _ = split_row_key(first[0])

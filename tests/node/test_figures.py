@@ -196,6 +196,45 @@ def test_what_an_outage_left_is_no_delay_and_the_turns_of_what_is_caught_up_are_
     assert figures(line, "scheduling_delay_seconds_sum") == {"": 60}
 
 
+def left(line: Line) -> dict[str, float]:
+    return figures(line, "catch_up_occurrences_left")
+
+
+def test_what_is_still_to_be_caught_up_is_counted_and_becomes_less_with_each_turn(line):
+    """Seven of ten minutes wait for turns, one a minute; a pause drops those whose turn has not come."""
+    put(line, catch_up={"policy": "all", "rate": "1/m"}, overlap={"policy": "allow_all"})
+    assert left(line) == {'reason="paced"': 0, 'reason="frozen"': 0}
+    line.clock.advance(timedelta(minutes=10))
+    line.settle()
+    assert left(line) == {'reason="paced"': 7, 'reason="frozen"': 0}
+    line.advance(timedelta(minutes=3))
+    assert left(line) == {'reason="paced"': 4, 'reason="frozen"': 0}
+    line.command("schedule.pause", {"tenant": "acme", "name": "minutely"})
+    line.advance(timedelta(seconds=10))
+    assert left(line) == {'reason="paced"': 0, 'reason="frozen"': 0}
+
+
+def test_a_new_owner_counts_what_its_predecessor_had_not_caught_up(line):
+    put(line, catch_up={"policy": "all", "rate": "1/m"}, overlap={"policy": "allow_all"})
+    line.clock.advance(timedelta(minutes=10))
+    line.settle()
+    for processor in line.processors:
+        processor.close()
+    assert left(line) == {}
+    line.stores.clear()
+    line.start()
+    line.settle()
+    assert left(line) == {'reason="paced"': 7, 'reason="frozen"': 0}
+
+
+def test_what_a_freeze_holds_is_counted_apart(line):
+    window = {"from": "2026-03-02T12:00:30Z", "to": "2026-03-02T12:05:00Z", "action": "defer"}
+    line.command("tenant.put", {"tenant": "acme", "name": "_", "definition": {"freezes": [window]}})
+    put(line, catch_up={"policy": "all", "rate": "1/s"}, overlap={"policy": "allow_all"})
+    line.advance(timedelta(minutes=3, seconds=10))
+    assert left(line) == {'reason="paced"': 0, 'reason="frozen"': 3}
+
+
 def test_names_beyond_the_bound_are_counted_together_and_for_good():
     """A tenant's name may be anybody's invention; a series for each would have no end."""
     bounded = Bounded({"tenant": 2})
