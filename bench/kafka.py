@@ -3,10 +3,12 @@
 creation         one scheduler partition with a backlog: runs created a second, and per second of its processor time
 floor            the same transactions (records, partitions, bytes), produced by confluent-kafka with nothing in between
 start delay      K schedules due every second, at one instant or spread; as `bench.line` says
+  legs           of it: due → created (scheduler) → handed out (dispatcher) → begun (worker)
 whole runs/s     more schedules than can be served; outcomes folded into rows per second while saturated
 processor        its time a run, meanwhile, of each process and of the broker
 
-For the whole line there are two processes of Tidewheel and one worker beside the broker.
+For the whole line there are two processes of Tidewheel and one worker beside the broker. Its parts follow each other on
+the same processes, five minutes in all; each is printed as it ends. PARTS, RATES and FLOOD leave some out.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -26,9 +28,24 @@ from typing import NamedTuple
 import orjson
 from confluent_kafka import Producer
 
-from bench.line import SLOTS, Server, children_of, flood, free_port, print_delays, print_micros, wait_until_ready
+from bench.line import (
+    FLOOD_SECONDS,
+    SLOTS,
+    WARM_UP_SECONDS,
+    Flood,
+    Server,
+    children_of,
+    finished_rows,
+    free_port,
+    percentile,
+    print_micros,
+    processor_seconds,
+    spelt,
+    wait_until_ready,
+)
 from deploy.kafka.broker import Cluster
 from node.roles import SCHEDULER, Entropy
+from runtime.clock import SystemClock
 from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.producing import KafkaProducer
 from runtime.logs.kafka.settings import KafkaSettings
@@ -39,13 +56,23 @@ from runtime.stores.rocksdb import RocksStore
 from runtime.telemetry import Telemetry
 from scheduler import SchedulerCore
 from scheduler.occurrences import tz_version
-from schemas import topics
+from schemas import identity, topics
 from simulation.clock import ManualClock
 
 SCHEDULES, SECONDS = 500, 20  # of the backlog: 10,000 runs
 LAYOUT = topics.Layout(schedule=1, shard=4)
 TOPICS = (topics.RUNS, topics.RUN_EVENTS, topics.changelog_topic("scheduler"))  # where a created run goes
+
+PARTS = os.environ.get("PARTS", "creation,line").split(",")
+RATES = [int(rate) for rate in os.environ.get("RATES", "100,500,1000").split(",") if rate]
+FLOOD = int(os.environ.get("FLOOD", "1500"))  # schedules due in each second of it
 PARTITIONS = 4
+LINE = "line."
+LEAD_SECONDS = 3  # from the first definition to the first run
+PUT_PER_SECOND = 100  # definitions that four schedulers take in, on a slow day
+SECONDS_OF_DELAYS = 10
+PATIENCE_SECONDS = 20  # for the last of the runs to begin
+FLOOD_SECONDS_MAX = 60
 
 
 class Rate(NamedTuple):
@@ -59,19 +86,36 @@ def main() -> None:
     """Print the table."""
     os.environ.setdefault("KAFKA_OPTS", "-XX:TieredStopAtLevel=4")  # a broker that has time to become quick
     with tempfile.TemporaryDirectory(prefix="tidewheel-bench-") as folder, Cluster(Path(folder) / "kafka") as cluster:
-        ours, sent = creation(cluster.bootstrap, Path(folder))
-        bare = floor(cluster.bootstrap, sent)
-        print(f"run creation      {ours.wall:7.0f} runs/s   {ours.core:7.0f} per core")
-        print(f"  floor           {bare.wall:7.0f} runs/s   {bare.core:7.0f} per core")
-        print(f"  ratio           {ours.wall / bare.wall:7.2f}          {ours.core / bare.core:7.2f}")
-        for rate in [int(rate) for rate in os.environ.get("RATES", "100,500,1000").split(",") if rate]:
-            for spread in (False, True):
-                with server(cluster.bootstrap, f"delay{rate}{spread}.") as running:
-                    print_delays(running, rate, spread=spread)
-        with server(cluster.bootstrap, "flood.") as running:
-            whole = flood(running, int(os.environ.get("FLOOD", "1500")))
-        print(f"whole runs per second  {whole.rate:6.0f}")
+        if "creation" in PARTS:
+            print_creation(cluster.bootstrap, Path(folder))
+        if "line" in PARTS:
+            with server(cluster.bootstrap) as running, log_of(cluster.bootstrap, LINE) as log:
+                print_line(running, log)
+
+
+def print_creation(bootstrap: str, folder: Path) -> None:
+    """Three lines."""
+    ours, sent = creation(bootstrap, folder)
+    say(f"run creation      {ours.wall:7.0f} runs/s   {ours.core:7.0f} per core")
+    bare = floor(bootstrap, sent)
+    say(f"  floor           {bare.wall:7.0f} runs/s   {bare.core:7.0f} per core")
+    say(f"  ratio           {ours.wall / bare.wall:7.2f}          {ours.core / bare.core:7.2f}")
+
+
+def print_line(running: Server, log: KafkaLog) -> None:
+    """A line for each rate and shape, with its legs; then the flood."""
+    for rate in RATES:
+        for spread in (False, True):
+            print_start_delays(log, rate, spread=spread)
+    if FLOOD:
+        whole = flooded(running, log, FLOOD)
+        say(f"whole runs per second  {whole.rate:6.0f}")
         print_micros(whole)
+
+
+def say(line: str) -> None:
+    """Print it at once."""
+    print(line, flush=True)
 
 
 # --- creation ---------------------------------------------------------------------------------------------------------
@@ -90,10 +134,7 @@ class ByHand(KafkaLog):
 def creation(bootstrap: str, folder: Path) -> tuple[Rate, Sequence[Sequence[Outgoing]]]:
     """How quickly a backlog becomes runs; and the transactions that it took."""
     clock = ManualClock(datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=SECONDS + 60))
-    settings = KafkaSettings(
-        bootstrap=bootstrap, namespace="creation.", replication_factor=1, min_insync_replicas=1
-    )  # fmt: skip
-    log = ByHand(settings, clock)
+    log = ByHand(settings_of(bootstrap, "creation."), clock)
     log.create({spec: LAYOUT.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
     partition = Partition(role="scheduler", number=0, inputs=SCHEDULER, layout=LAYOUT)
     world = World(clock=clock, entropy=Entropy(), telemetry=Telemetry())
@@ -102,7 +143,8 @@ def creation(bootstrap: str, folder: Path) -> tuple[Rate, Sequence[Sequence[Outg
         accept_clock_after=None,
     )  # fmt: skip
     processor.open()
-    log.append([_put(number, clock.now()) for number in range(SCHEDULES)])
+    trigger = {"every": "PT1S", "anchor": clock.now().isoformat()}
+    log.append([_put(f"s{number}", trigger, LAYOUT.schedule, number=number) for number in range(SCHEDULES)])
     _settle(processor)
     places = [TopicPartition(topic, number) for topic in TOPICS for number in range(log.partitions(topic))]
     before = log.end_offsets(places)
@@ -116,16 +158,17 @@ def creation(bootstrap: str, folder: Path) -> tuple[Rate, Sequence[Sequence[Outg
     return Rate(runs / wall, runs / core), list(_transactions(_records(log, dict(before))))
 
 
-def _put(number: int, at: datetime) -> Outgoing:
+def _put(name: str, trigger: Mapping[str, object], partitions: int, *, number: int) -> Outgoing:
     definition = {
-        "trigger": {"every": "PT1S", "anchor": at.isoformat()},
+        "trigger": trigger,
         "overlap": {"policy": "allow_all"},
         "grace": "PT1H",
         "job": {"target": {"type": "task", "name": "bench.note"}, "payload": {"number": number}},
     }
-    data = {"tenant": "bench", "name": f"s{number}", "definition": definition}
-    event = {"specversion": "1.0", "id": str(number), "source": "bench", "type": "tidewheel.schedule.put.v1"}
-    return Outgoing(topics.SCHEDULE_CHANGES, 0, f"bench/s{number}".encode(), orjson.dumps(event | {"data": data}))
+    key, data = f"bench/{name}", {"tenant": "bench", "name": name, "definition": definition}
+    event = {"specversion": "1.0", "id": name, "source": "bench", "type": "tidewheel.schedule.put.v1"}
+    place = identity.partition_of(key, partitions)
+    return Outgoing(topics.SCHEDULE_CHANGES, place, key.encode(), orjson.dumps(event | {"data": data}))
 
 
 def _settle(processor: Processor) -> None:
@@ -177,14 +220,110 @@ def floor(bootstrap: str, transactions: Sequence[Sequence[Outgoing]]) -> Rate:
 # --- the whole line ---------------------------------------------------------------------------------------------------
 
 
+def print_start_delays(log: KafkaLog, rate: int, *, spread: bool) -> None:
+    """Due every second for a while: how late tasks begin, and where that time goes."""
+    first = put_schedules(log, rate, seconds=WARM_UP_SECONDS + SECONDS_OF_DELAYS, spread=spread) + WARM_UP_SECONDS
+    begins = log.end_offsets([TopicPartition(topics.RUN_EVENTS, number) for number in range(PARTITIONS)])
+    time.sleep(max(0.0, first + SECONDS_OF_DELAYS - time.time()))
+    expected = rate * SECONDS_OF_DELAYS
+    found: list[Begun] = []
+    for _ in range(PATIENCE_SECONDS):
+        time.sleep(1)
+        found = [run for run in begun(log, dict(begins)) if first <= run.due < first + SECONDS_OF_DELAYS]
+        if len(found) >= expected:
+            break
+    shape = "spread" if spread else "on the second"
+    notes = "" if len(found) == expected else f"   only {len(found)} of {expected} began"
+    say(f"start delay at {rate:>5} runs/s, {shape:<13}   {spelt_ms([run.begun - run.due for run in found])}{notes}")
+    say(f"  due → created                           {spelt_ms([run.created - run.due for run in found])}")
+    say(f"  created → handed out                    {spelt_ms([run.handed_out - run.created for run in found])}")
+    say(f"  handed out → begun                      {spelt_ms([run.begun - run.handed_out for run in found])}")
+
+
+def put_schedules(log: KafkaLog, count: int, *, seconds: int, spread: bool = False) -> int:
+    """Schedules due in each of so many seconds, published as by any upstream system; the first of these seconds."""
+    first = int(time.time()) + LEAD_SECONDS + count // PUT_PER_SECOND
+    ends = datetime.fromtimestamp(first + seconds, UTC)
+    trigger: dict[str, object] = {"every": "PT1S", "anchor": spelt(first), "start_at": spelt(first)}
+    trigger |= {"end_at": ends.isoformat()} | ({"jitter": "PT1S"} if spread else {})
+    shape = f"{count}{'spread' if spread else ''}-{first}"
+    log.append([_put(f"{shape}-{number}", trigger, PARTITIONS, number=number) for number in range(count)])
+    return first
+
+
+class Begun(NamedTuple):
+    """A run whose first attempt has begun, in seconds of the epoch."""
+
+    due: float
+    created: float
+    handed_out: float
+    begun: float
+
+
+def begun(log: KafkaLog, positions: dict[TopicPartition, int]) -> list[Begun]:
+    """What `run-events` tells from these positions on. Of what is told twice, the first word counts."""
+    made: dict[str, tuple[float, float]] = {}
+    started: dict[str, tuple[float, float]] = {}
+    for record in _records(log, positions):
+        event = orjson.loads(record.value or b"{}")
+        kind, data = event.get("type", ""), event.get("data", {})
+        if kind == "tidewheel.run.created.v1":
+            made.setdefault(data["run_id"], (_instant(data["due_at"]), _instant(data["created_at"])))
+        elif kind == "tidewheel.attempt.started.v1":
+            started.setdefault(data["run_id"], (_instant(data["handed_out_at"]), _instant(data["started_at"])))
+    return [Begun(*made[run], *started[run]) for run in made.keys() & started.keys()]
+
+
+def _instant(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def spelt_ms(seconds: list[float]) -> str:
+    """Percentiles in milliseconds."""
+    if not seconds:
+        return "--"
+    p50, p99, worst = (each * 1000 for each in (percentile(seconds, 50), percentile(seconds, 99), max(seconds)))
+    return f"p50 {p50:6.1f} ms   p99 {p99:6.1f} ms   max {worst:6.1f} ms"
+
+
+def flooded(running: Server, log: KafkaLog, schedules: int) -> Flood:
+    """From the first instant that is due until the last outcome has become a row; as `bench.line.flood` does."""
+    before = finished_rows(running.data)
+    first = put_schedules(log, schedules, seconds=FLOOD_SECONDS)
+    time.sleep(max(0.0, first - time.time()))
+    runs, began = schedules * FLOOD_SECONDS, processor_seconds(running)
+    deadline = first + FLOOD_SECONDS_MAX
+    while (done := finished_rows(running.data) - before) < runs and time.time() < deadline:
+        time.sleep(0.05)
+    rate, ended = done / (time.time() - first), processor_seconds(running)
+    if done < runs:
+        say(f"the flood was cut: {done} of {runs} runs have ended within {FLOOD_SECONDS_MAX} s")
+    return Flood(rate, {name: (ended[name] - began[name]) / max(1, done) * 1e6 for name in began})
+
+
 @contextlib.contextmanager
-def server(bootstrap: str, namespace: str) -> Iterator[Server]:
+def log_of(bootstrap: str, namespace: str) -> Iterator[KafkaLog]:
+    """The log of one namespace."""
+    log = KafkaLog(settings_of(bootstrap, namespace), SystemClock())
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def settings_of(bootstrap: str, namespace: str) -> KafkaSettings:
+    """One broker has all there is."""
+    return KafkaSettings(bootstrap=bootstrap, namespace=namespace, replication_factor=1, min_insync_replicas=1)
+
+
+@contextlib.contextmanager
+def server(bootstrap: str) -> Iterator[Server]:
     """Owners in one process, API and projector in another, one worker on Kafka."""
     with tempfile.TemporaryDirectory(prefix="tidewheel-bench-") as folder, contextlib.ExitStack() as running:
         port, notes = free_port(), Path(folder) / "notes"
         config = Path(folder) / "tidewheel.toml"
         config.write_text(
-            f'bootstrap = "{bootstrap}"\nnamespace = "{namespace}"\npartitions = {PARTITIONS}\nport = {port}\n'
+            f'bootstrap = "{bootstrap}"\nnamespace = "{LINE}"\npartitions = {PARTITIONS}\nport = {port}\n'
             f"replication_factor = 1\nmin_insync_replicas = 1\n"
             f'read_model = "sqlite:///{folder}/read-model.sqlite"\n',
             encoding="utf-8",
@@ -198,13 +337,10 @@ def server(bootstrap: str, namespace: str) -> Iterator[Server]:
         owners = running.enter_context(process([*serve, f"{folder}/owners", "--roles", "scheduler,dispatcher"], folder))
         worker = [tidewheel, "worker", "bench.line_tasks:worker", "--slots", str(SLOTS), "--bootstrap", bootstrap]
         environment = {"TIDEWHEEL_BENCH_NOTES": str(notes)}
-        workers = running.enter_context(process([*worker, "--namespace", namespace], folder, environment))
+        workers = running.enter_context(process([*worker, "--namespace", LINE], folder, environment))
         wait_until_ready(f"http://127.0.0.1:{port}", api)
         processes = {"owners": owners.pid, "api and projector": api.pid, "worker": workers.pid, "broker": broker}
-        yield Server(
-            url=f"http://127.0.0.1:{port}", data=Path(folder), notes=notes, processes=processes,
-            registered_per_second=15,
-        )  # fmt: skip
+        yield Server(url=f"http://127.0.0.1:{port}", data=Path(folder), notes=notes, processes=processes)
 
 
 @contextlib.contextmanager
