@@ -175,6 +175,7 @@ class KafkaLog:
         """See `Talkative.tend`: what the asking client complains of is forgotten once it has answered."""
         with suppress(*RAISED):
             self._admin.poll(0)
+            self._topics.renew()
 
     def close(self) -> None:
         """See `Log.close`. Readers that wait return with an error."""

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewTopic,
     ResourceType,
+    TopicDescription,
 )
 
 from runtime.log import LogError, UnknownTopic
@@ -30,6 +31,7 @@ from schemas.topics import Cleanup, Family, TopicSpec
 
 ANSWER_SECONDS = 10.0  # for one question; a broker that needs longer is as good as away
 FRESH_SECONDS = 10.0  # how long what was asked is believed; a topic's incarnation is asked for with every commit
+RENEWED_SECONDS = 5.0  # then it is asked for again in passing, so that commits find it fresh and wait for no answer
 CREATED_SECONDS = 30.0  # for every broker to hear of a new topic
 ABSENT_TRIES = 3  # how often absence is asked for, over half a second, before it is believed
 ABSENT_PAUSE = 0.25
@@ -112,6 +114,7 @@ class Topics:
         self._absent: dict[str, float] = {}
         self._declared: dict[str, TopicSpec] = {}
         self._agreed: dict[TopicSpec, int] = {}  # what exists as it was wanted
+        self._renewal: tuple[float, Mapping[str, Future[TopicDescription]]] = (0.0, {})  # when asked, what by name
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -129,6 +132,24 @@ class Topics:
         """`UnknownTopic` for a partition that does not exist."""
         if not 0 <= partition < self.topic(name).partitions:
             raise UnknownTopic(f"there is no partition {partition} of topic {name}")
+
+    def renew(self) -> None:
+        """Take what has been answered, and ask for all that is known in one question; waits for nothing.
+
+        What is not answered well here becomes old, and is asked for by whoever needs it: it hears what is wrong.
+        """
+        asked_at, answers = self._renewal
+        if not all(future.done() for future in answers.values()):
+            return
+        for name, future in answers.items():
+            if future.exception() is None and self._known[name][0] < asked_at:
+                self._known[name] = (asked_at, _known(future.result()))
+        now, self._renewal = time.monotonic(), (0.0, {})
+        if min((at for at, _ in self._known.values()), default=now) <= now - RENEWED_SECONDS:
+            begin = len(self._settings.namespace)
+            wires = TopicCollection([self._settings.namespace + name for name in self._known])
+            futures = self._admin.describe_topics(wires, request_timeout=ANSWER_SECONDS)
+            self._renewal = (now, {wire[begin:]: future for wire, future in futures.items()})
 
     def all(self) -> Mapping[str, TopicSpec]:
         """Every topic of the namespace that is not the brokers' own."""
@@ -181,8 +202,7 @@ class Topics:
             raise translated(error, f"asking for topic {name}") from exception
         except TimeoutError as error:
             raise LogError(f"asking for topic {name}: no answer within {ANSWER_SECONDS} s") from error
-        assert description.topic_id is not None, "every broker that we speak to names incarnations"
-        return Known(len(description.partitions), str(description.topic_id))
+        return _known(description)
 
     def _configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         resources = [ConfigResource(ResourceType.TOPIC, self._settings.namespace + name) for name in names]
@@ -257,6 +277,11 @@ class Topics:
             if time.monotonic() > deadline:
                 raise LogError(f"topic {name} was created and is not there after {CREATED_SECONDS} s")
             time.sleep(ABSENT_PAUSE / 10)
+
+
+def _known(description: TopicDescription) -> Known:
+    assert description.topic_id is not None, "every broker that we speak to names incarnations"
+    return Known(len(description.partitions), str(description.topic_id))
 
 
 def patiently(ask: Callable[[], T], *, between: Callable[[], None] = lambda: None) -> T:

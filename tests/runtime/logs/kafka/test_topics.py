@@ -143,6 +143,48 @@ def test_brokers_that_do_not_answer_are_not_asked_about_each_topic_in_turn():
     assert brokers.asked == 1
 
 
+class Prompt:
+    """Brokers that have answered at once; what each question was about."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.asked: list[list[str]] = []
+
+    def describe_topics(self, topics: TopicCollection, *, request_timeout: float) -> dict[str, Future[object]]:
+        names = list(topics.topic_names)
+        self.asked.append(names)
+        futures: dict[str, Future[object]] = {name: Future() for name in names}
+        for future in futures.values():
+            future.set_result(SimpleNamespace(partitions=range(self.partitions), topic_id="an id"))
+        return futures
+
+
+def test_what_gets_old_is_asked_for_in_one_question_before_anybody_has_to_wait_for_it():
+    brokers = Prompt(3)
+    topics = Topics(cast("AdminClient", brokers), replace(SETTINGS, namespace="here."))
+    assert [topics.topic(name).partitions for name in ("events", "runs")] == [3, 3]
+    topics.renew()
+    assert brokers.asked == [["here.events"], ["here.runs"]]
+    age(topics)
+    brokers.partitions = 4
+    topics.renew()  # asks
+    topics.renew()  # takes the answers
+    assert [topics.topic(name).partitions for name in ("events", "runs")] == [4, 4]
+    assert brokers.asked[2:] == [["here.events", "here.runs"]]
+
+
+def test_nobody_waits_for_an_answer_that_does_not_come_while_nothing_is_needed():
+    brokers = Silent()
+    topics = Topics(cast("AdminClient", brokers), SETTINGS)
+    assert topics.topic("events").partitions == 3
+    age(topics)
+    brokers.silent = True
+    topics.renew()
+    topics.renew()
+    assert topics.topic("events").partitions == 3
+    assert brokers.asked == 4  # Whoever needed it has asked for himself.
+
+
 def age(topics: Topics) -> None:
     """Let what is known become old."""
     topics._known = {name: (asked - FRESH_SECONDS, known) for name, (asked, known) in topics._known.items()}
