@@ -9,12 +9,13 @@ Being wrong on this side costs some ten milliseconds.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 # A commit takes some milliseconds. It is repeated after `socket.timeout.ms`, which is never below this.
 SLOW_SECONDS = 1.0
@@ -76,7 +77,7 @@ def troubles(statistics: str) -> int:
     Repeated requests are not counted: a transaction that follows at once on another asks several times to begin, and
     of a commit that was repeated its log tells.
     """
-    brokers: dict[str, dict[str, Any]] = json.loads(statistics).get("brokers", {})
+    brokers: dict[str, dict[str, Any]] = orjson.loads(statistics).get("brokers", {})
     return sum(broker.get(counter, 0) for broker in brokers.values() for counter in ("req_timeouts", "disconnects"))
 
 
