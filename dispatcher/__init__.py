@@ -37,9 +37,10 @@ Choices that are not obvious:
 - *What takes a run from a worker is decided against the evidence* (leases, timeouts, deadlines of leased runs): a
   report that stands in the log unread always comes first.
 - *A result over 16 KiB* is replaced by `{"truncated": true, "bytes": …, "bytes_max": …}`; the outcome stays.
-- *A lost worker counts one over the runs it had begun towards each of them*; at 2.0, or at three losses in a row, a
+- *A lost worker counts one over the runs it held towards each of them*; at 2.0, or at three losses in a row, a
   run is quarantined (`dead_lettered`, reason `quarantined`). An attempt that its worker lived through clears it; a
-  lease that ran out proves nothing: it burns an attempt instead.
+  lease that ran out proves nothing: it burns an attempt instead. A job with which workers are lost one after another
+  is a suspect, and tried one run at a time (`breakers`).
 
 What a crash does: nothing is held that is not in rows or follows from them. The next owner loads the rows, works out
 the indexes, and gives every lease one fresh period from its own first complete reading. What it reads twice it knows:

@@ -12,6 +12,17 @@ been out for as long as its wait, which doubles too: one run that hangs holds no
 Attempts are counted in sixths of the window. Nothing is counted before the first failure and once none is left in the
 window, so a job that does not fail costs no row. Who was handed out before the last change says nothing about
 what came after it.
+
+A job whose runs take their workers down does not fail: nobody is left to say so. What tells is a *loss*, a worker that
+went with all it held, and of all that it held each may have been the cause. So a job is a *suspect* when workers were
+lost with runs of it one after another: each run handed out since the loss before, and no other since that its worker
+lived through. Losses at the same time are one, however many workers a rack has. A suspect's breaker is half open: one
+run at a time, no two suspects on one worker if there are others. The next loss is the suspect's that was aboard, and
+opens the breaker; a run that its worker lives through, to its end or for as long as the wait, closes it.
+
+    closed ──losses in a row──▶ half open, suspect ──survived──▶ closed
+                                   ▲          │
+                                   └── open ◀─┘ lost with its worker: twice as long
 """
 
 from __future__ import annotations
@@ -40,8 +51,11 @@ SLOTS = 6  # parts of a window: what is counted is at most a sixth older or youn
 WAIT_MAX = timedelta(minutes=10)  # unless the wait itself is longer: by then somebody looks at it anyway
 UNPROVEN = timedelta(days=1)  # a half-open breaker of which no probe has ended for so long holds nobody any more
 REMEMBERED = timedelta(hours=1)  # the longest window there may be: an older count is none
+SUSPECT_AT = 2  # losses in a row: one is bad luck of everybody aboard, and a rack's end is one
+GUILTY_AT = 1.0  # a suspect was alone among suspects when its worker went, or so often one of two, of three
 MESSAGE_MAX = 256
 NAME_MAX = 300
+_LIVED = frozenset({AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED})  # said by a worker that was there to say it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = (0,) * SLOTS
 
@@ -68,6 +82,10 @@ class Breaker:
     probes_more: int = 0  # that may be out beside those of its policy, since those take long
     run_id: str = ""
     error: ErrorInfo | None = None
+    losses: int = 0  # workers lost in a row with runs of it
+    lost_from: int = -1  # hand-outs from this offset on may be of the next loss, or say that there is none
+    suspect: bool = False
+    blame: float = 0.0  # of a suspect that is half open
 
 
 class Change(NamedTuple):
@@ -76,6 +94,9 @@ class Change(NamedTuple):
     state: BreakerState
     reason: BreakerReason
     until: datetime | None = None
+
+
+SURVIVED = Change(BreakerState.CLOSED, BreakerReason.SURVIVED)
 
 
 def name_of(run: RunCreated) -> str:
@@ -128,15 +149,38 @@ def noted(known: Breaker | None, fact: AttemptFinished, name: str, policy: Break
     if failed:
         error = fact.error and ErrorInfo(type=fact.error.type, message=fact.error.message[:MESSAGE_MAX])
         new = replace(new, run_id=fact.run_id, error=error)
+    lived = fact.outcome in _LIVED
+    if lived and fact.handout >= new.lost_from:
+        new = replace(new, losses=0, lost_from=-1)
     if new.state is BreakerState.HALF_OPEN and new.probe_failed is None:
-        new = replace(new, probe_failed=failed)
+        new = replace(new, probe_failed=failed and not (new.suspect and lived))
+    return new
+
+
+def lost(
+    known: Breaker | None, fact: AttemptFinished, name: str, policy: BreakerPolicy, *, next_offset: int
+) -> Breaker:  # fmt: skip
+    """The breaker after an attempt went with its worker: what was handed out before the last loss is of that one."""
+    at = fact.finished_at
+    before = known or Breaker(tenant=fact.tenant, name=name, policy=policy, noted_at=at)
+    if fact.handout < before.lost_from:
+        return before
+    error = ErrorInfo(type=fact.outcome.value, message="its worker died with it, or was not heard of any more")
+    new = replace(before, policy=policy, noted_at=max(at, before.noted_at), run_id=fact.run_id, error=error)
+    if new.suspect:
+        new = replace(new, blame=round(new.blame + fact.blame, 6))
+    else:
+        new = replace(new, losses=new.losses + 1, lost_from=next_offset)
+    is_guilty = new.blame >= GUILTY_AT or new.losses >= SUSPECT_AT
+    if new.state is BreakerState.HALF_OPEN and new.probe_failed is None and is_guilty:
+        new = replace(new, probe_failed=True)
     return new
 
 
 def due_at(breaker: Breaker) -> datetime | None:
     """When it changes, whatever is with workers."""
     if breaker.state is BreakerState.CLOSED:
-        return breaker.noted_at if _is_exceeded(breaker) else None
+        return breaker.noted_at if _is_exceeded(breaker) or breaker.losses >= SUSPECT_AT else None
     if breaker.state is BreakerState.OPEN:
         return breaker.until
     return _unproven_at(breaker) if breaker.probe_failed is None else breaker.noted_at
@@ -149,6 +193,8 @@ def next_probe_at(breaker: Breaker, last_probe_at: datetime) -> datetime:
 
 def change(breaker: Breaker, now: datetime) -> Change:
     """What becomes of one that is due."""
+    if breaker.state is BreakerState.CLOSED and not _is_exceeded(breaker):
+        return Change(BreakerState.HALF_OPEN, BreakerReason.LOSSES)
     if breaker.state is BreakerState.CLOSED:
         return _opens(breaker, BreakerReason.FAILURES, now)
     if breaker.state is BreakerState.OPEN:
@@ -157,8 +203,9 @@ def change(breaker: Breaker, now: datetime) -> Change:
         return _opens(breaker, BreakerReason.PROBE_FAILED, now)
     if breaker.probe_failed is None and now < _unproven_at(breaker):
         return Change(BreakerState.HALF_OPEN, BreakerReason.WAITED)
-    reason = BreakerReason.UNPROVEN if breaker.probe_failed is None else BreakerReason.PROBE_SUCCEEDED
-    return Change(BreakerState.CLOSED, reason)
+    if breaker.probe_failed is None:
+        return Change(BreakerState.CLOSED, BreakerReason.UNPROVEN)
+    return SURVIVED if breaker.suspect else Change(BreakerState.CLOSED, BreakerReason.PROBE_SUCCEEDED)
 
 
 def fact_of(breaker: Breaker, to: Change, queue: str, shard: int, now: datetime) -> BreakerChanged:
@@ -176,19 +223,20 @@ def changed(breaker: Breaker, fact: BreakerChanged) -> Breaker:
     """The breaker after a change: it counts anew, unless all that changed is that another probe may go."""
     if breaker.state is fact.state is BreakerState.HALF_OPEN:
         return replace(breaker, probes_more=breaker.probes_more + 1)
+    suspect = fact.reason is BreakerReason.LOSSES or (breaker.suspect and fact.state is not BreakerState.CLOSED)
     opened = 0 if fact.state is BreakerState.CLOSED else breaker.opened + (fact.state is BreakerState.OPEN)
     return Breaker(
         tenant=breaker.tenant, name=breaker.name, policy=breaker.policy, noted_at=fact.changed_at, state=fact.state,
         changed_at=fact.changed_at, since=None if fact.state is BreakerState.CLOSED else fact.since,
-        until=fact.until, opened=opened, run_id=fact.run_id, error=fact.error,
+        until=fact.until, opened=opened, run_id=fact.run_id, error=fact.error, suspect=suspect,
     )  # fmt: skip
 
 
 def is_over(breaker: Breaker, at: datetime) -> bool:
-    """Whether a closed one has nothing to say any longer: of failures, or of what was handed out before it closed."""
+    """Whether a closed one has nothing to say any longer: of what failed, was lost, or was out before it closed."""
     if breaker.state is not BreakerState.CLOSED:
         return False
-    said_at = breaker.noted_at if any(breaker.failures) else breaker.changed_at
+    said_at = breaker.noted_at if any(breaker.failures) or breaker.losses else breaker.changed_at
     return said_at is None or at - said_at >= REMEMBERED
 
 

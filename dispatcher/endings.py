@@ -38,7 +38,7 @@ from schemas.facts import (
 RESULT_BYTES_MAX = 16 * 1024  # contract: a larger result belongs where it can be looked at, not into every log
 ERROR_TYPE_MAX = 256
 ERROR_MESSAGE_MAX = 4096
-BLAME_MAX = 2.0  # two workers died that had begun nothing else, or twenty with nine others each
+BLAME_MAX = 2.0  # two workers died that held nothing else, or twenty with nine others each
 LOSSES_MAX = 3  # in any case: so many workers died in a row with the run begun
 RETRY_AFTER_MAX = timedelta(days=7)  # what a worker may ask for at most; a run's deadline ends it before
 
@@ -59,6 +59,8 @@ _WORDS = {
 class Ending(NamedTuple):
     """How an attempt ends. `started_at` is given when the same decision says that it started.
 
+    `with_worker`: its worker went, or fell silent, with all that it held.
+
     A named tuple because each attempt has one and it is made quickly.
     """
 
@@ -68,18 +70,20 @@ class Ending(NamedTuple):
     result: Any = None
     error: ErrorInfo | None = None
     retry_after: timedelta | None = None
+    with_worker: bool = False
 
 
 def attempt_ended(shard: Shard, run: OpenRun, ending: Ending) -> list[Fact]:
     """The end of a leased run's attempt, and what follows from it."""
     started_at = run.attempt_started_at or ending.started_at
     blame = _blame(shard, run, ending, started_at)
+    held = len(shard.workforce.of(run).leases) if ending.with_worker else 0
     finished = AttemptFinished(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, attempt=run.attempts, outcome=ending.outcome,
         worker=shard.workforce.of(run).record.worker, incarnation=run.incarnation, handout=run.lease_offset,
         handed_out_at=run.handed_out(), started_at=started_at, finished_at=ending.at,
         counted=ending.outcome not in SPARED, error=cut_error(ending.error), queue=shard.queue, shard=shard.number,
-        blame=blame,
+        blame=blame, held=held,
     )  # fmt: skip
     return [finished, *_consequence(shard, run, ending, blame)]
 
@@ -127,18 +131,27 @@ def _matches(rule: str, error_type: str) -> bool:
 
 
 def _blame(shard: Shard, run: OpenRun, ending: Ending, started_at: datetime | None) -> float:
-    """The run's share in the loss of its worker: any of those that had begun there may have been what it died of.
+    """The run's share in the loss of its worker.
 
+    Any run that the worker held may have been what it died of, also one of which nobody heard that it began; but
+    where suspects were aboard it was one of them. What a living worker lost is the fault of what had begun there.
     Rounded up at the sixth place, so that six thirds are two.
     """
+    held = shard.workforce.of(run).leases.values()
+    if ending.with_worker:
+        suspects = [each for each in shard.breakers.suspected() if each.incarnation == run.incarnation]
+        return _share(len(suspects) or len(held)) if run in suspects or not suspects else 0.0
     if ending.outcome is not AttemptOutcome.LOST or started_at is None:
         return 0.0
-    begun = sum(1 for held in shard.workforce.of(run).leases.values() if held.attempt_started_at is not None)
-    return math.ceil(1_000_000 / max(begun, 1)) / 1_000_000
+    return _share(sum(1 for each in held if each.attempt_started_at is not None))
 
 
-def _is_poison(run: OpenRun, blame: float) -> bool:
-    return blame > 0 and (run.losses + 1 >= LOSSES_MAX or round(run.blame + blame, 6) >= BLAME_MAX)
+def _share(among: int) -> float:
+    return math.ceil(1_000_000 / max(among, 1)) / 1_000_000
+
+
+def _is_poison(run: OpenRun, blame: float, *, has_begun: bool) -> bool:
+    return blame > 0 and (run.losses + has_begun >= LOSSES_MAX or round(run.blame + blame, 6) >= BLAME_MAX)
 
 
 def _consequence(shard: Shard, run: OpenRun, ending: Ending, blame: float) -> list[Fact]:
@@ -150,7 +163,9 @@ def _consequence(shard: Shard, run: OpenRun, ending: Ending, blame: float) -> li
     if run.deadline_at <= ending.at:
         return [finish(shard, run, Outcome.EXPIRED, said, reason="deadline")]
     if ending.outcome in SPARED:
-        return _give_up(shard, run, said, reason="quarantined") if _is_poison(run, blame) else []
+        has_begun = (run.attempt_started_at or ending.started_at) is not None
+        is_poison = _is_poison(run, blame, has_begun=has_begun)
+        return _give_up(shard, run, said, reason="quarantined") if is_poison else []
     policy = shard.bodies.get(key_of(run)).job.retry
     if is_refused(policy, ending.error):
         return [finish(shard, run, Outcome.FAILED, said, reason="never_on")]

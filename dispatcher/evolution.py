@@ -97,7 +97,7 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     run.attempt_outcome = fact.outcome
     run.used += fact.counted
     _blame(run, fact)
-    shard.breakers.note(run, fact)
+    shard.breakers.note(run, fact, next_offset=shard.counters.next_offset)
     _release(shard, run)
     if run.waits:
         run.queued_at = fact.finished_at
@@ -106,9 +106,14 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
 
 
 def _blame(run: OpenRun, fact: AttemptFinished) -> None:
-    """A loss is held against the run; an attempt that its worker lived through clears it; others prove nothing."""
-    if fact.outcome is AttemptOutcome.LOST and run.attempt_started_at is not None:
-        run.losses, run.blame = run.losses + 1, round(run.blame + fact.blame, 6)
+    """A loss is held against the run; an attempt that its worker lived through clears it; others prove nothing.
+
+    One that took its worker down in its first instant is not known to have begun: it has its part of the blame. One
+    that was beside a suspect has none, and that was no loss of its own.
+    """
+    if fact.outcome is AttemptOutcome.LOST:
+        run.losses += run.attempt_started_at is not None and (fact.blame > 0 or not fact.held)
+        run.blame = round(run.blame + fact.blame, 6)
     elif fact.outcome in SURVIVED:
         run.losses, run.blame = 0, 0.0
 
@@ -181,6 +186,7 @@ def _worker_reported(shard: Shard, fact: WorkerReported) -> None:
 
 
 def _workforce_changed(shard: Shard) -> None:
+    shard.breakers.suspects_changed()
     shard.deferrals.workforce_changed()
     shard.held.all_changed()
 

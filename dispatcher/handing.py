@@ -8,7 +8,7 @@ names: the same state gives the same hand-outs.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 
 from dispatcher import shares
@@ -86,7 +86,7 @@ class _Turns:
                     else:
                         tenants.leave_stream()
                     continue
-                incarnation = self._slots.take(run.task)
+                incarnation = self._take_slot(run)
                 if incarnation is not None:
                     self._used.update(limits)
                     tenants.take()
@@ -104,8 +104,18 @@ class _Turns:
             limits.append(("key", run.tenant, run.concurrency))
         if run.is_retry:
             limits.append(("budget", run.tenant, run.schedule))
-        limits.extend(("breaker", run.tenant, breaker) for breaker in self._shard.breakers.trying(run))
+        for breaker in self._shard.breakers.trying(run):
+            limits.append(("breaker", run.tenant, breaker))
+            if self._shard.breakers.is_suspect(run.tenant, breaker):
+                limits.append(("suspects",))
         return limits
+
+    def _take_slot(self, run: OpenRun) -> str | None:
+        """The freest worker; for a suspect rather one that has no other."""
+        suspected = self._shard.breakers.suspected()
+        if suspected and self._shard.breakers.is_suspect(run.tenant, run.own_breaker):
+            return self._slots.take_apart(run.task, {each.incarnation for each in suspected})
+        return self._slots.take(run.task)
 
 
 _Next = tuple[datetime, int, OpenRun, Leaf, Iterator[Entry]]
@@ -238,6 +248,15 @@ class _Slots:
         best = freest.best()
         return freest.take(best) if best is not NOBODY else None
 
+    def take_apart(self, task: str, others: Collection[str]) -> str | None:
+        """A slot of the freest worker that is none of `others`; of any, where there is no such one."""
+        of_task = [self._of(tasks, pool) for tasks, pool in self._pools.of(task)]
+        found = [(best, offers) for offers in of_task if (best := offers.best_apart(others)) is not NOBODY]
+        if not found:
+            return self.take(task)
+        best, offers = min(found, key=lambda pair: pair[0])
+        return offers.take(best)
+
     def _of(self, tasks: Tasks, pool: Pool) -> _Offers:
         offers = self._offers.get(tasks)
         if offers is None:
@@ -257,13 +276,23 @@ class _Offers:
         """The freest worker; NOBODY when none is left."""
         return min(self._next, self._touched[0]) if self._touched else self._next
 
+    def best_apart(self, others: Collection[str]) -> Offer:
+        """The freest worker that is none of `others`; NOBODY when all are."""
+        while self._next[1] in others:
+            heapq.heappush(self._touched, self._next)
+            self._next = next(self._untouched, NOBODY)
+        return min([self._next, *(offer for offer in self._touched if offer[1] not in others)])
+
     def take(self, best: Offer) -> str:
-        """A slot of the freest, which is `best`."""
+        """A slot of the worker that `best`, or `best_apart`, said."""
         minus_free, incarnation = best
         if best is self._next:
             self._next = next(self._untouched, NOBODY)
-        else:
+        elif best is self._touched[0]:
             heapq.heappop(self._touched)
+        else:
+            self._touched.remove(best)
+            heapq.heapify(self._touched)
         if minus_free < -1:
             heapq.heappush(self._touched, (minus_free + 1, incarnation))
         return incarnation

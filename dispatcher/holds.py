@@ -19,7 +19,7 @@ class Holds:
     def __init__(self, workforce: Workforce, on_breaker: Callable[[str, str], None]) -> None:
         self._workforce = workforce
         self.limits = Limits()
-        self.breakers = Breakers(self.limits.breaker_of, on_breaker)
+        self.breakers = Breakers(self.limits.breaker_of, workforce.takers, on_breaker)
         self.budgets: dict[str, Budget] = {}  # by tenant/schedule
         self.shares: dict[str, Share] = {}  # by lane
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dispatcher import endings, leases, listing
+from dispatcher import breakers, endings, leases, listing
 from dispatcher.endings import Ending
 from dispatcher.run import OpenRun
 from dispatcher.shard import Shard
 from dispatcher.workforce import Worker
 from runtime.machine import Moment
 from schemas import identity
-from schemas.facts import AttemptDuplicate, AttemptOutcome, AttemptStarted, Fact, Outcome
+from schemas.facts import AttemptDuplicate, AttemptOutcome, AttemptStarted, BreakerChanged, Fact, Outcome
 from schemas.internal import OF_LEASES, FinishedLease, LeaseNotice, WorkerEnded, WorkerReport, WorkerReported
 
 _OUTCOMES = {outcome.value: outcome for outcome in AttemptOutcome}
@@ -39,6 +39,7 @@ def decide(shard: Shard, report: WorkerReport, moment: Moment) -> Sequence[Fact]
     if worker is None or report.number > worker.record.number:
         if worker is not None:
             facts += _losses(shard, report, worker, moment)
+            facts += _outlived(shard, report, moment)
         reported = _reported(shard, report, worker, moment)
         facts += [reported, *listing.decide(reported, worker)]
     return [*facts, *_notice(shard, report)]
@@ -67,7 +68,8 @@ def _succeed(shard: Shard, report: WorkerReport, moment: Moment) -> list[Fact]:
     record = before.record
     outcome = AttemptOutcome.INTERRUPTED if record.draining else AttemptOutcome.LOST
     held = _by_offset(before.leases.values())
-    facts = [fact for run in held for fact in endings.attempt_ended(shard, run, Ending(outcome=outcome, at=moment.now))]
+    ending = Ending(outcome=outcome, at=moment.now, with_worker=outcome is AttemptOutcome.LOST)
+    facts = [fact for run in held for fact in endings.attempt_ended(shard, run, ending)]
     ended = WorkerEnded(
         queue=shard.queue, shard=shard.number, incarnation=record.incarnation, ended_by=report.incarnation,
         ended_at=moment.now,
@@ -153,6 +155,18 @@ def _losses(shard: Shard, report: WorkerReport, worker: Worker, moment: Moment) 
     ]
     ending = Ending(outcome=AttemptOutcome.LOST, at=moment.now)
     return [fact for run in _by_offset(lost) for fact in endings.attempt_ended(shard, run, ending)]
+
+
+def _outlived(shard: Shard, report: WorkerReport, moment: Moment) -> list[BreakerChanged]:
+    """Suspects of which the worker has held a run for so long that it will not die of it soon, and is there."""
+    if not shard.breakers.suspected():
+        return []
+    over = {entry.lease for entry in report.finished}
+    held = {lease for lease in _listed(report) if lease not in over}
+    return [
+        breakers.fact_of(each, breakers.SURVIVED, shard.queue, shard.number, moment.now)
+        for each in shard.breakers.outlived(report.incarnation, held, moment.now)
+    ]
 
 
 def _read_up_to(shard: Shard, report: WorkerReport, worker: Worker | None) -> int:

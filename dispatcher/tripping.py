@@ -3,11 +3,14 @@
 A run that begins to wait while a breaker of its own is not closed stands apart, in a leaf of that breaker. One that
 waited before is met when its turn comes: it is told then, and goes there too. So a breaker that opens costs nothing by
 itself, however many runs wait behind it.
+
+Of suspects one run each is with workers, and no more runs than there are workers: so each can have a worker without
+another suspect, and the next loss says whose it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from itertools import takewhile
 
@@ -22,15 +25,22 @@ class Breakers:
     """`on_changed` is called with tenant and name of each whose runs may be handed out more or less than before."""
 
     def __init__(
-        self, policy_of: Callable[[str], BreakerPolicy | None], on_changed: Callable[[str, str], None]
+        self,
+        policy_of: Callable[[str], BreakerPolicy | None],
+        workers: Callable[[], int],
+        on_changed: Callable[[str, str], None],
     ) -> None:
         self._policy_of = policy_of  # that a tenant's definition gives
+        self._workers = workers  # how many take runs
         self._on_changed = on_changed
         self._closed: dict[str, Breaker] = {}  # by key; the one that was noted last stands last
         self._tripped: dict[str, Breaker] = {}
         self._probes: dict[
             str, dict[str, datetime]
         ] = {}  # of those that are half open: runs that are tried, since when
+        self._suspects: dict[str, None] = {}  # keys of those of the tripped that are
+        self._suspected: dict[str, OpenRun] = {}  # their runs that are tried, by key
+        self._is_full = False  # whether no other suspect may be tried, as was told
         self._timers: Timers[str] = Timers(self._due_at)
         self.touched: dict[str, None] = {}  # keys of those whose rows are to be written
 
@@ -55,7 +65,26 @@ class Breakers:
         breaker = self._tripped.get(key)
         if breaker is None:
             return False
-        return breaker.state is BreakerState.OPEN or breaker.probe_failed is not None or self._is_tried(key, breaker)
+        if breaker.state is BreakerState.OPEN or breaker.probe_failed is not None or self._is_tried(key, breaker):
+            return True
+        return breaker.suspect and self._no_suspect_more()
+
+    def is_suspect(self, tenant: str, name: str) -> bool:
+        """Whether workers died one after another with runs of it, and it is not cleared of that."""
+        return key_of_breaker(tenant, name) in self._suspects
+
+    def suspected(self) -> Collection[OpenRun]:
+        """The runs of suspects that are tried: at most one a worker, or those of workers that were there."""
+        return self._suspected.values()
+
+    def outlived(self, incarnation: str, leases: Collection[str], at: datetime) -> Iterator[Breaker]:
+        """The suspects of which a worker that has just reported holds a run, and has for as long as their wait."""
+        for run in self._suspected.values():
+            if run.incarnation == incarnation and run.lease in leases:
+                breaker = self._tripped[key_of_breaker(run.tenant, run.own_breaker)]
+                since = run.attempt_started_at or run.handed_out()
+                if breaker.probe_failed is None and at - since >= breaker.policy.wait:
+                    yield breaker
 
     def since(self, tenant: str, name: str) -> datetime | None:
         """Since when it has not been closed."""
@@ -94,12 +123,14 @@ class Breakers:
     def restore(self, breaker: Breaker) -> None:
         """A breaker as its row says, in the order in which they were noted."""
         key = key_of_breaker(breaker.tenant, breaker.name)
-        (self._closed if breaker.state is BreakerState.CLOSED else self._tripped)[key] = breaker
+        self._place(key, breaker)
         self._expect(key)
 
-    def note(self, run: OpenRun, fact: AttemptFinished) -> None:
+    def note(self, run: OpenRun, fact: AttemptFinished, *, next_offset: int) -> None:
         """An attempt ended; it counts where it was handed out since the breaker last changed."""
         policy = self._policy_of(run.tenant) or breakers.DEFAULT
+        if fact.held:
+            self._note_lost(run, fact, run.breaker_policy or policy, next_offset)
         if (failed := breakers.says(fact)) is not None:
             self._note(run, fact, run.own_breaker, run.breaker_policy or policy, failed=failed)
         if run.host_breaker and (failed := breakers.says_of_host(fact)) is not None:
@@ -113,23 +144,48 @@ class Breakers:
             policy = self._policy_of(fact.tenant) or breakers.DEFAULT
             known = Breaker(tenant=fact.tenant, name=fact.breaker, policy=policy, noted_at=fact.changed_at)
         if fact.state is not BreakerState.HALF_OPEN:
-            self._probes.pop(key, None)
+            for run_key in self._probes.pop(key, ()):
+                self._suspected.pop(run_key, None)
         self._keep(key, breakers.changed(known, fact))
         self._on_changed(fact.tenant, fact.breaker)
+        self.suspects_changed()
 
     def taken(self, run: OpenRun) -> None:
         """A run is with a worker, since the instant that it says."""
         self._tried(run, lambda probes, key: probes.__setitem__(key, run.handed_out()))
+        if self._suspects and self._is_probe_of_suspect(run):
+            self._suspected[key_of(run)] = run
+            self.suspects_changed()
 
     def given_back(self, run: OpenRun) -> None:
         """A run is with a worker no longer."""
         self._tried(run, lambda probes, key: probes.pop(key, None))
+        if self._suspected.pop(key_of(run), None) is not None:
+            self.suspects_changed()
+
+    def suspects_changed(self) -> None:
+        """There are more or fewer suspects, of them with workers, or workers."""
+        is_full = self._no_suspect_more()
+        if is_full is not self._is_full:
+            self._is_full = is_full
+            for key in self._suspects:
+                breaker = self._tripped[key]
+                self._on_changed(breaker.tenant, breaker.name)
 
     # --- what follows ---------------------------------------------------------------------------------------------
 
     def _is_tried(self, key: str, breaker: Breaker) -> bool:
         """Whether as many probes are out as may be."""
-        return len(self._probes.get(key, ())) >= breaker.policy.probes + breaker.probes_more
+        most = 1 if breaker.suspect else breaker.policy.probes + breaker.probes_more
+        return len(self._probes.get(key, ())) >= most
+
+    def _no_suspect_more(self) -> bool:
+        return len(self._suspected) >= max(1, self._workers())
+
+    def _is_probe_of_suspect(self, run: OpenRun) -> bool:
+        return key_of(run) in self._probes.get(key_of_breaker(run.tenant, run.own_breaker), ()) and self.is_suspect(
+            run.tenant, run.own_breaker
+        )
 
     def _tried(self, run: OpenRun, change: Callable[[dict[str, datetime], str], object]) -> None:
         for name in self.trying(run):
@@ -154,12 +210,29 @@ class Breakers:
             del self._closed[key]
         self._on_changed(run.tenant, name)
 
+    def _note_lost(self, run: OpenRun, fact: AttemptFinished, policy: BreakerPolicy, next_offset: int) -> None:
+        """Also where its policy says that failures never open it: it is the others' workers that are lost."""
+        key = key_of_breaker(run.tenant, run.own_breaker)
+        known = self.get(key)
+        if known is not None and (known.state is BreakerState.OPEN or _is_older(run, known)):
+            return
+        self._forget(fact.finished_at)
+        self._keep(key, breakers.lost(known, fact, run.own_breaker, policy, next_offset=next_offset))
+        self._on_changed(run.tenant, run.own_breaker)
+
     def _keep(self, key: str, breaker: Breaker) -> None:
         self._closed.pop(key, None)
         self._tripped.pop(key, None)
-        (self._closed if breaker.state is BreakerState.CLOSED else self._tripped)[key] = breaker
+        self._place(key, breaker)
         self.touched[key] = None
         self._expect(key)
+
+    def _place(self, key: str, breaker: Breaker) -> None:
+        (self._closed if breaker.state is BreakerState.CLOSED else self._tripped)[key] = breaker
+        if breaker.suspect:
+            self._suspects[key] = None
+        else:
+            self._suspects.pop(key, None)
 
     def _forget(self, at: datetime) -> None:
         """Closed ones that have nothing to say any longer; the longest untouched stand first."""
@@ -181,6 +254,8 @@ class Breakers:
         probes = self._probes.get(key)
         if due_at is None or not probes or breaker.probe_failed is not None or not self._is_tried(key, breaker):
             return due_at
+        if breaker.suspect:
+            return due_at  # another one could take down another worker before it is known that the first one did
         return min(due_at, breakers.next_probe_at(breaker, max(probes.values())))
 
 

@@ -76,8 +76,13 @@ def _timeout(run: OpenRun, moment: Moment) -> Ending:
 
 
 def _end_leases(shard: Shard, worker: Worker, silent: list[OpenRun], moment: Moment) -> Sequence[Fact]:
+    """One that was not read is no sign of the worker's end while that still reports."""
     ending = Ending(outcome=AttemptOutcome.LEASE_EXPIRED, at=moment.now)
-    facts = [fact for run in silent for fact in endings.attempt_ended(shard, run, ending)]
+    gone = ending._replace(with_worker=True)
+    facts: list[Fact] = []
+    for run in silent:
+        is_gone = shard.workforce.is_silent(run, moment.read_until)
+        facts += endings.attempt_ended(shard, run, gone if is_gone else ending)
     return [*facts, _ended(shard, worker, silent)]
 
 

@@ -137,6 +137,10 @@ class Workforce:
         """Whether nobody takes runs."""
         return not self._taking
 
+    def takers(self) -> int:
+        """How many take runs, now or when a slot is free."""
+        return len(self._taking)
+
     def has_task(self, task: str) -> bool:
         """Whether somebody takes runs of the task, now or when a slot is free."""
         return task in self._taking_task
@@ -154,6 +158,10 @@ class Workforce:
         record = self.of(run).record
         renewed_at = record.reported_at if run.lease_offset <= record.read_up_to else run.handed_out()
         return self._seen(renewed_at) + run.lease_duration
+
+    def is_silent(self, run: OpenRun, at: datetime) -> bool:
+        """Whether nobody has heard of a run's worker for as long as its lease."""
+        return self._seen(self.of(run).record.reported_at) + run.lease_duration <= at
 
     def lapses_at(self, worker: Worker) -> datetime:
         """When a present worker has been silent for its period: one that holds long leases reports seldom."""

@@ -33,7 +33,9 @@ class AttemptStarted(OfSchedule):
 class AttemptFinished(OfSchedule):
     """An attempt ended. `counted` says whether it used up one of the run's attempts.
 
-    `blame` is the run's share in the loss of its worker: one over the runs it had begun. At 2.0 a run is quarantined.
+    `held` is given when its worker went down, or silent, with all that it held: so many runs. `blame` is the run's
+    share in that: one over them, or over the suspects among them where there are any, and nothing for the others then.
+    At 2.0 a run is quarantined.
     """
 
     TYPE: ClassVar[str] = "tidewheel.attempt.finished.v1"
@@ -53,6 +55,7 @@ class AttemptFinished(OfSchedule):
     queue: str = ""
     shard: int = 0
     blame: float = 0.0
+    held: int = 0
 
 
 @frozen

@@ -111,6 +111,8 @@ class BreakerReason(StrEnum):
     PROBE_SUCCEEDED = "probe_succeeded"
     RESET = "reset"  # somebody closed it
     UNPROVEN = "unproven"  # nothing was tried for a day
+    LOSSES = "losses"  # workers died one after another with runs of it: one is tried at a time
+    SURVIVED = "survived"  # the worker lived through the one that was tried
 
 
 @frozen

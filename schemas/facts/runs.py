@@ -160,7 +160,8 @@ class BreakerChanged(Fact):
     """A breaker of a tenant in a queue: `job:<name>`, `schedule:<name>` for a job without a name, or `host:<host>`.
 
     While it is `open`, until `until`, no run of it is handed out; `since` is when it last was closed. `failures` of
-    `attempts` within its window opened it; `run_id` and `error` are of the last one that failed.
+    `attempts` within its window opened it; `run_id` and `error` are of the last one that failed, or that was lost with
+    its worker.
     """
 
     TYPE: ClassVar[str] = "tidewheel.breaker.changed.v1"

@@ -1,6 +1,6 @@
 """Limits of what is with workers, and of what waits: a part of I20. Keys as runs give them, quotas as adopted.
 
-Breakers are heeded too: nothing goes while one is open.
+Breakers are heeded too: nothing goes while one is open, and of a suspect one run at a time.
 
 Counted anew from the dispatcher's facts: a run is with a worker from its hand-out to the end of that attempt, and waits
 for as long as it is open otherwise. One that comes when too many wait ends at once, and no other ends for that reason.
@@ -34,6 +34,7 @@ class _Shard:
 
     paused: dict[str, str | None] = field(default_factory=dict)  # since when; "" the queue itself
     open_until: dict[NAME, str] = field(default_factory=dict)  # tenant, breaker of a job or schedule
+    suspects: dict[NAME, set[NAME]] = field(default_factory=dict)  # the same, and which runs of it are tried
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -63,12 +64,24 @@ def check(evidence: Evidence) -> Iterator[Violation]:
                 yield from _handed_out(shard, fact)
             case "breaker.changed":
                 shard = shards.setdefault((data["queue"], data.get("shard", 0)), _Shard())
+                _changed(shard, data)
                 shard.open_until.pop((data["tenant"], data["breaker"]), None)
                 if data["state"] == "open":
                     shard.open_until[data["tenant"], data["breaker"]] = data["until"]
             case "attempt.finished":
                 shard = shards.setdefault((data.get("queue", ""), data.get("shard", 0)), _Shard())
                 shard.at_work.pop((data["tenant"], data["run_id"]), None)
+                for tried in shard.suspects.values():
+                    tried.discard((data["tenant"], data["run_id"]))
+
+
+def _changed(shard: _Shard, data: Data) -> None:
+    """A breaker is a suspect's from `losses` on, until it is closed; while it is open none of its runs is tried."""
+    name = data["tenant"], data["breaker"]
+    if data["state"] == "closed":
+        shard.suspects.pop(name, None)
+    elif data["reason"] == "losses" or name in shard.suspects:
+        shard.suspects[name] = set()
 
 
 def _taken(shard: _Shard, fact: Fact) -> Iterator[Violation]:
@@ -107,6 +120,11 @@ def _handed_out(shard: _Shard, fact: Fact) -> Iterator[Violation]:
     breaker = f"schedule:{run['schedule']}" if name is None else f"job:{name}"
     if until := shard.open_until.get((run["tenant"], breaker)):
         said = f"is handed out, and {breaker} is open until {until}"
+    tried = shard.suspects.get((run["tenant"], breaker))
+    if tried:
+        said = f"is handed out beside {len(tried)} of {breaker}, which is a suspect"
+    if tried is not None:
+        tried.add((run["tenant"], run["run_id"]))
     if said:
         yield Violation(invariant=ID, what=f"{run['tenant']}: run {run['run_id']} {said}", where=fact.place)
 

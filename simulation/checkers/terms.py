@@ -283,9 +283,10 @@ def _tried(runs: dict[NAME, _Run], fact: Fact) -> Iterator[Violation]:
             if run.losses >= LOSSES_MAX or run.blame >= BLAME_MAX:
                 what = f"took {run.losses} workers down in a row, and is handed out"
         case "attempt.finished":
-            lost = data["outcome"] == "lost" and data.get("started_at") is not None
-            run.losses = run.losses + 1 if lost else 0
-            run.blame = round(run.blame + data.get("blame", 0.0), 6) if lost else 0.0
+            lost, blame = data["outcome"] == "lost", data.get("blame", 0.0)
+            began = data.get("started_at") is not None and (blame > 0 or not data.get("held"))
+            run.losses = run.losses + began if lost else 0
+            run.blame = round(run.blame + blame, 6) if lost else 0.0
             if data.get("counted", True) == (data["outcome"] in SPARED):
                 what = f"has an attempt that ended {data['outcome']}, counted: {data.get('counted', True)}"
     if what:

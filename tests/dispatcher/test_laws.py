@@ -13,6 +13,7 @@ from schemas.facts import (
     AttemptFinished,
     AttemptStarted,
     BreakerChanged,
+    BreakerReason,
     BreakerState,
     Concurrency,
     Outcome,
@@ -82,6 +83,7 @@ class World:
         self.queue = QueueLimits()
         # How each stands, the last hand-out before it came to that, and how many may be tried.
         self.breakers: dict[tuple[str, str], tuple[BreakerState, int, int]] = {}
+        self.suspects: set[tuple[str, str]] = set()
 
     def do(self, action) -> None:
         getattr(self, action[0])(*action[1:])
@@ -206,6 +208,12 @@ class World:
             again = state is fact.state is BreakerState.HALF_OPEN
             stands = (fact.state, before, probes + 1) if again else (fact.state, self.last_offset, 1)
             self.breakers[fact.tenant, fact.breaker] = stands
+            if fact.reason is BreakerReason.LOSSES:
+                self.suspects.add((fact.tenant, fact.breaker))
+            if fact.state is BreakerState.CLOSED:
+                self.suspects.discard((fact.tenant, fact.breaker))
+            if (fact.tenant, fact.breaker) in self.suspects:
+                assert not again, "another one of a suspect is let go while one is out"
         if isinstance(fact, AttemptFinished):
             assert fact.handout == self.live.pop(run_id).offset
         if isinstance(fact, AttemptStarted):

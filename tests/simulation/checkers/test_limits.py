@@ -90,11 +90,11 @@ def test_a_run_that_is_turned_away_while_there_is_room_is_found():
     assert found(queued(1), created("12:00:05"), turned_away(6)) == []
 
 
-def tripped(state: str, breaker: str = "schedule:s") -> dict[str, Any]:
+def tripped(state: str, breaker: str = "schedule:s", reason: str = "failures") -> dict[str, Any]:
     until = "2026-03-01T12:00:34Z"
     return event(
         "breaker.changed", subject="acme/default", tenant="acme", queue="default", shard=0, breaker=breaker,
-        state=state, until=until if state == "open" else None,
+        state=state, reason=reason, until=until if state == "open" else None,
     )  # fmt: skip
 
 
@@ -107,3 +107,16 @@ def test_a_hand_out_while_its_breaker_is_open_is_found():
     assert found(tripped("open"), tripped("half_open"), handed(5)) == []
     assert found(tripped("open"), handed(5, tenant="umbrella")) == []
     assert found(tripped("open", "schedule:t"), handed(5)) == []
+
+
+def test_two_hand_outs_at_once_of_a_suspect_are_found():
+    suspect = tripped("half_open", reason="losses")
+    said = (
+        "I20 dispatcher-changelog-0@0: acme: run s.20260301T120006Z is handed out beside 1 of schedule:s, which is a "
+        "suspect"
+    )
+    assert found(handed(4), suspect, handed(5), handed(6)) == [said]
+    assert found(suspect, tripped("open"), tripped("half_open", reason="waited"), handed(5), handed(6)) == [said]
+    assert found(suspect, tripped("closed", reason="survived"), handed(5), handed(6)) == []
+    assert found(suspect, handed(5), ended(5, run="s.20260301T120005Z", queue="default"), handed(6)) == []
+    assert found(tripped("half_open", reason="waited"), handed(5), handed(6)) == []
