@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatcher import lifecycle
+from dispatcher.calling import Told
 from dispatcher.held import LIMITS
 from dispatcher.lifecycle import AttemptStep, Step
 from dispatcher.memory import PastLease, Remembered
@@ -33,6 +34,7 @@ from schemas.internal import (
     LeasesRenewed,
     LimitsAdopted,
     MemoryTrimmed,
+    QueueLayout,
     WorkerEnded,
     WorkerLapsed,
     WorkerListed,
@@ -219,7 +221,15 @@ def _leases_renewed(shard: Shard, fact: LeasesRenewed) -> None:
 
 
 def _limits_adopted(shard: Shard, fact: LimitsAdopted) -> None:
-    shard.adopt(fact.offset, fact.limits, fact.tenants)
+    shard.adopt(fact.offset, fact.limits, fact.tenants, fact.adopted_at)
+
+
+def _layout_told(shard: Shard, fact: QueueLayout) -> None:
+    if fact.inbox is None:  # else it was an answer, which repeats what was told before
+        shard.told = Told(
+            shards=fact.shards, queued=fact.queued, running=fact.running, free=fact.free, workers=fact.workers,
+            at=fact.told_at,
+        )  # fmt: skip
 
 
 def _breaker_changed(shard: Shard, fact: BreakerChanged) -> None:
@@ -246,6 +256,7 @@ CHANGES: Mapping[type[Fact], Callable[[Any, Any], None]] = {
     WorkersForgotten: _workers_forgotten,
     LeasesRenewed: _leases_renewed,
     LimitsAdopted: _limits_adopted,
+    QueueLayout: _layout_told,
     BreakerChanged: _breaker_changed,
     MemoryTrimmed: _memory_trimmed,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dispatcher import breakers, endings, leases, listing
+from dispatcher import breakers, endings, layouts, leases, listing
 from dispatcher.endings import Ending
 from dispatcher.run import OpenRun
 from dispatcher.shard import Shard
@@ -42,6 +42,8 @@ def decide(shard: Shard, report: WorkerReport, moment: Moment) -> Sequence[Fact]
             facts += _outlived(shard, report, moment)
         reported = _reported(shard, report, worker, moment)
         facts += [reported, *listing.decide(reported, worker)]
+        if worker is None:
+            facts += layouts.answer(shard, report, moment)
     return [*facts, *_notice(shard, report)]
 
 

@@ -24,7 +24,15 @@ from schemas.facts import (
     RunFinished,
     RunRetryScheduled,
 )
-from schemas.internal import CommandAnswered, HandOut, LeaseNotice, WorkerEnded, WorkerLapsed, WorkerListed
+from schemas.internal import (
+    CommandAnswered,
+    HandOut,
+    LeaseNotice,
+    QueueLayout,
+    WorkerEnded,
+    WorkerLapsed,
+    WorkerListed,
+)
 
 
 def route(fact: Fact) -> Sequence[Output]:
@@ -62,6 +70,12 @@ def _to_inbox(fact: HandOut | LeaseNotice, queue: str) -> Sequence[Output]:
     return (Output(topics.dispatch_topic(queue), fact.incarnation, fact, fact.inbox),)
 
 
+def _layout(fact: QueueLayout) -> Sequence[Output]:
+    topic = topics.dispatch_topic(fact.queue)
+    inboxes = range(topics.INBOXES) if fact.inbox is None else (fact.inbox,)
+    return [Output(topic, fact.subject, fact, inbox) for inbox in inboxes]
+
+
 def _line(fact: WorkerListed) -> Sequence[Output]:
     return (Output(topics.WORKERS, fact.subject, fact),)
 
@@ -78,6 +92,7 @@ def _answer(fact: CommandAnswered) -> Sequence[Output]:
 ROUTES: Mapping[type[Fact], Callable[[Any], Sequence[Output]]] = {
     HandOut: _hand_out,
     LeaseNotice: _notice,
+    QueueLayout: _layout,
     AttemptStarted: _event,
     AttemptFinished: _event,
     AttemptDuplicate: _event,

@@ -22,10 +22,11 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-from dispatcher import budgets
+from dispatcher import budgets, calling
 from dispatcher.bodies import RUN, RUN_END, Bodies, read_run, run_row
 from dispatcher.breakers import Breaker
 from dispatcher.budgets import Budget
+from dispatcher.calling import Told
 from dispatcher.deferrals import Deferrals
 from dispatcher.held import Held
 from dispatcher.holds import Holds
@@ -58,6 +59,7 @@ class Head:
     renewed_at: datetime | None = None
     idle_since: datetime | None = None
     limits_offset: int = -1  # up to where the catalog is followed
+    told: Told | None = None  # None of the only shard of its queue: nothing ever
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ class Shard:
         self.holds = Holds(self.workforce, self._breaker_changed)
         self.limits, self.breakers = self.holds.limits, self.holds.breakers
         self.limits_offset = head.limits_offset
+        self.told = head.told or Told()
         self.waiting = Waiting(self.holds)
         self.deferrals = Deferrals(self.waiting, self.workforce)
         self.held = Held(self.waiting, self.holds, self.deferrals)
@@ -104,9 +107,19 @@ class Shard:
         first = (self.deadlines.first(), self.workforce.first_forgetting(), self.breakers.first_due())
         tellings = (self.deferrals.due(), self.held.due())
         at = [each[0] for each in (*first, *tellings) if each is not None]
-        at += [instant for instant in (self.waiting.opening(), self.memory.trim_at()) if instant is not None]
+        others = (self.waiting.opening(), self.memory.trim_at(), calling.due(self.told, self.wanting_at()))
+        at += [instant for instant in others if instant is not None]
         attendance = self.workforce.first_attendance()
         return Wakeup(at=min(at, default=None), on_evidence_at=None if attendance is None else attendance[0])
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether its queue has, or had, other shards: then workers are told how it stands."""
+        return self.limits.queue.shards > 1 or self.number > 0
+
+    def wanting_at(self) -> datetime | None:
+        """From when a run wants nothing but a slot, for others to know; None also where there are no others."""
+        return self.waiting.wanting() if self.is_one_of_several else None
 
     def knows(self, run: Named) -> bool:
         """Whether a run is open, or over and remembered."""
@@ -177,10 +190,11 @@ class Shard:
         self.holds.budgets[budget.subject] = budget
         self._budget_changed(budget.subject)
 
-    def adopt(self, offset: int, queue: QueueLimits | None, tenants: Mapping[str, TenantLimits]) -> None:
+    def adopt(self, offset: int, queue: QueueLimits | None, tenants: Mapping[str, TenantLimits], at: datetime) -> None:
         """Limits as they are defined from now on."""
         self.limits_offset = offset
         if queue is not None:
+            self.told = replace(self.told, resized_at=None if queue.shards == self.told.shards else at)
             self._touch_row(LIMITS, "")
             self._touch_row(PACE, "")
             self.limits.define_queue(queue)
@@ -237,7 +251,7 @@ class Shard:
             next_offset=self.counters.next_offset, next_number=self.counters.next_number,
             finished=self.memory.finished, forgotten=self.memory.forgotten,
             renewed_at=self.workforce.renewed_at, idle_since=self.workforce.idle_since,
-            limits_offset=self.limits_offset,
+            limits_offset=self.limits_offset, told=None if self.told == Told() else self.told,
         )  # fmt: skip
 
     def _touch_row(self, prefix: bytes, name: str) -> None:

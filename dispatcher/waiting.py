@@ -243,6 +243,15 @@ class Waiting:
             return None
         return _later(first[0], self._rules.queue_opens_at())
 
+    def wanting(self) -> datetime | None:
+        """The first instant at which a waiting run wants nothing but a worker with a free slot, there or not."""
+        self.settle()
+        if self._rules.is_paused():
+            return None
+        firsts = [task.openings.first() for task in self._tasks.values()]
+        first = min((each[0] for each in firsts if each is not None), default=None)
+        return None if first is None else _later(first, self._rules.queue_opens_at())
+
     def open(self, now: datetime) -> None:
         """Let every stream that can be served by now stand in its line; nothing else follows from it."""
         self.settle()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import islice
 
-from dispatcher import breakers, deferrals, endings, handing
+from dispatcher import breakers, deferrals, endings, handing, layouts
 from dispatcher.endings import Ending
 from dispatcher.run import OpenRun
 from dispatcher.shard import Shard
@@ -27,7 +27,7 @@ TOLD_PER_STEP = 256
 def decide(shard: Shard, moment: Moment) -> Sequence[Fact]:
     """The facts of the first thing that is due."""
     steps: tuple[Callable[[Shard, Moment], Sequence[Fact]], ...] = (
-        _attend, _switch, _expire, _forget, _trim, handing.decide, _tell, _tell_held,
+        _attend, _switch, _expire, _forget, _trim, handing.decide, _tell, _tell_held, layouts.decide,
     )  # fmt: skip
     for step in steps:
         facts = step(shard, moment)

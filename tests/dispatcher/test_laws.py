@@ -37,7 +37,10 @@ WORKERS = ("a", "b")
 TENANTS = ("acme", "umbrella")
 OUTCOMES = ("succeeded", "succeeded", "failed", "cancelled", "interrupted")
 
-LIMITS = (None, QueueLimits(), QueueLimits(weights={"acme": 3}, rate="30/m"), QueueLimits(rate="1/s", paused_at=T0))
+LIMITS = (
+    None, QueueLimits(), QueueLimits(weights={"acme": 3}, rate="30/m"), QueueLimits(rate="1/s", paused_at=T0),
+    QueueLimits(shards=2),
+)  # fmt: skip
 TENANT_LIMITS = (
     TenantLimits(), TenantLimits(running=1), TenantLimits(rate="6/m"), TenantLimits(running=2, queued=1, rate="1/s"),
     TenantLimits(paused_at=T0), TenantLimits(running=1, paused_at=T0),
