@@ -1,7 +1,8 @@
 """The simple form of the worker protocol, for any language: claim, heartbeat, complete.
 
-The node keeps the books that a whole report needs: per queue and worker name, which leases are held and how far the
-hand-outs were read. A lease counts as held for as long as its worker names it within the lease's time.
+The node keeps the books that a whole report needs: per shard and worker name, which leases are held and how far the
+hand-outs were read. A lease counts as held for as long as its worker names it within the lease's time. Of a queue with
+several shards a claim asks in those that want slots, and else in one after another.
 
 The incarnation follows from the worker's name, so any node takes up where another left off: a worker that is not
 known here names its leases in the next heartbeat, and they are held again.
@@ -16,24 +17,24 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from api.mailbox import NOTHING, Post
 from api.problems import Problem, overloaded
 from api.relay import HTTP, UNNUMBERED
 from api.reports import LEASE_LENGTH_MAX
-from schemas import durations, identity
+from schemas import durations, identity, topics
 from schemas.internal import FinishedLease, WorkerReport
 
 if TYPE_CHECKING:
-    from api.mailbox import Post
     from api.relay import Gone, WorkerRelay
 
 WORKERS_MAX = 10_000
 CLAIMS_REMEMBERED = 16  # of one worker: repeats come within seconds
 COMPLETED_REMEMBERED = 10_000  # of all workers: repeats come within seconds
 FORGOTTEN_SECONDS = 3_600.0  # without a word; the leases themselves end much earlier
-SHARD_MAX = 999  # more than a queue will have: a text that names a later one is no lease
-_LEASE = re.compile(r"(?P<queue>.+)\.(?P<shard>[0-9]+)\.[0-9]+\.[^.]+", re.DOTALL)  # queue, shard, offset, key
+_LEASE = re.compile(r"(?P<queue>.+)\.(?P<shard>[0-9]{1,3})\.[0-9]+\.[^.]+", re.DOTALL)  # queue, shard, offset, key
 LEASE_SECONDS_UNKNOWN = 30.0  # of a lease that another node gave: the default of jobs
 
 
@@ -48,9 +49,10 @@ class Held:
 
 @dataclass(slots=True)
 class Books:
-    """What is kept for one worker of one queue."""
+    """What is kept for one worker of one shard of a queue."""
 
     queue: str
+    shard: int
     worker: str
     incarnation: str
     tasks: tuple[str, ...] = ()
@@ -59,11 +61,13 @@ class Books:
     held: dict[str, Held] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
+    asked: int = 0  # of a worker's first shard: where its claims begin to ask
     claims: OrderedDict[str, list[dict[str, Any]]] = field(default_factory=OrderedDict)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     heard_at: float = 0.0
 
 
+TURN_SECONDS = 1.0  # that a claim waits in some shards of several before it asks in others; they call when runs wait
 REPEAT_SECONDS = 5.0  # the idle period of a worker: three of them without a word, and the owner takes it to be gone
 
 
@@ -73,7 +77,7 @@ class SimpleLeases:
     def __init__(self, relay: WorkerRelay, *, repeat_seconds: float = REPEAT_SECONDS) -> None:
         self._relay = relay
         self.repeat_seconds = repeat_seconds
-        self._books: dict[tuple[str, str], Books] = {}
+        self._books: dict[tuple[str, int, str], Books] = {}
         self._owners: dict[str, Books] = {}  # by lease
         self._completed: dict[str, None] = {}
 
@@ -82,12 +86,12 @@ class SimpleLeases:
         gone: Gone | None = None,
     ) -> list[dict[str, Any]]:  # fmt: skip
         """Leases for the worker; the same ones for the same claim id. Claims of one worker take turns."""
-        books = self._of(queue, worker)
+        books = self._of(queue, 0, worker)
         deadline = _time() + wait
         async with books.turn:
             if claim_id and claim_id in books.claims:
                 return books.claims[claim_id]
-            given = await self._claim(books, tuple(tasks), slots, max(0.0, deadline - _time()), gone)
+            given = await self._claim(books, tuple(tasks), slots, deadline, gone)
             if claim_id:
                 books.claims[claim_id] = given
                 while len(books.claims) > CLAIMS_REMEMBERED:
@@ -95,17 +99,70 @@ class SimpleLeases:
             return given
 
     async def _claim(
-        self, books: Books, tasks: tuple[str, ...], slots: int, wait: float, gone: Gone | None
+        self, first: Books, tasks: tuple[str, ...], slots: int, deadline: float, gone: Gone | None
     ) -> list[dict[str, Any]]:
         """Open slots, wait, close them again; what came until they were closed belongs to this claim too."""
-        books.tasks, books.open_slots = tasks, slots
-        deadline = _time() + wait
+        for turn in count():
+            parts = self._parts(first, slots, turn)
+            for books, some in parts:
+                books.tasks, books.open_slots = tasks, some
+            try:
+                posts = await self._wait([books for books, _ in parts], deadline, gone)
+            finally:
+                for books, _ in parts:
+                    books.open_slots = 0
+            given: list[dict[str, Any]] = []
+            for (books, _), post in zip(parts, posts, strict=True):
+                given += await self._close(books, post)
+            if given or _time() >= deadline:
+                break
+        return given
+
+    def _parts(self, first: Books, slots: int, turn: int) -> list[tuple[Books, int]]:
+        """In which shards to ask for how many: in those that want slots, and every other time in any."""
+        layouts = self._relay.layouts
+        shards = layouts.shards(first.queue)
+        wanting = layouts.wanting(first.queue, _time()) if turn % 2 == 0 else []
+        if shards == 1 and not wanting:
+            return [(first, slots)]
+        places = wanting or list(range(shards))
+        begin = (first.asked + turn) % len(places)
+        places = [*places[begin:], *places[:begin]][:slots]
+        first.asked += len(places) - 1  # The next turn goes on behind them.
+        each, more = divmod(slots, len(places))
+        return [
+            (self._of(first.queue, shard, first.worker), each + (number < more)) for number, shard in enumerate(places)
+        ]
+
+    async def _wait(self, parts: Sequence[Books], deadline: float, gone: Gone | None) -> list[Post]:
+        """Until there is something for one of them, or it is time to ask elsewhere."""
+        queue = parts[0].queue
+        if len(parts) == 1 and self._relay.layouts.shards(queue) == 1:
+            post = await self._report(parts[0], wait=self._left(deadline), gone=gone, fetch=True)
+            while not post.handouts and _time() < deadline and self._relay.layouts.shards(queue) == 1:
+                post = await self._report(parts[0], wait=self._left(deadline), gone=gone, fetch=True)
+            return [post]
+        wait = min(TURN_SECONDS, self._left(deadline))
+        calls = [
+            asyncio.ensure_future(self._report(books, wait=wait, gone=gone if number == 0 else None, fetch=True))
+            for number, books in enumerate(parts)
+        ]
         try:
-            post = await self._report(books, wait=min(wait, self.repeat_seconds), gone=gone, fetch=True)
-            while not post.handouts and (left := deadline - _time()) > 0:
-                post = await self._report(books, wait=min(left, self.repeat_seconds), gone=gone, fetch=True)
+            await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            books.open_slots = 0
+            for call in calls:
+                call.cancel()
+            ends = await asyncio.gather(*calls, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
+                raise end
+        return [end if isinstance(end, Post) else NOTHING for end in ends]
+
+    def _left(self, deadline: float) -> float:
+        return max(0.0, min(deadline - _time(), self.repeat_seconds))
+
+    async def _close(self, books: Books, post: Post) -> list[dict[str, Any]]:
+        """Take what came, and say that there are no slots any more."""
         given: list[dict[str, Any]] = []
         while True:
             fresh = self._take(books, post)
@@ -117,17 +174,17 @@ class SimpleLeases:
     async def heartbeat(self, worker: str, leases: Sequence[str]) -> dict[str, list[str]]:
         """Keep leases; which of them should stop, which are over, and which are none."""
         unknown: list[str] = []
-        by_queue: dict[str, list[str]] = {}
+        by_place: dict[tuple[str, int], list[str]] = {}
         for lease in leases:
-            queue = queue_of(lease)
-            if queue is None or lease in self._completed:
+            place = place_of(lease)
+            if place is None or lease in self._completed:
                 unknown.append(lease)
             else:
-                by_queue.setdefault(queue, []).append(lease)
+                by_place.setdefault(place, []).append(lease)
         cancelled: list[str] = []
         lost: list[str] = []
-        for queue, some in by_queue.items():
-            books = self._of(queue, worker)
+        for place, some in by_place.items():
+            books = self._of(*place, worker)
             now = _time()
             for lease in some:
                 known = self._hold(books, lease)
@@ -146,13 +203,13 @@ class SimpleLeases:
         if lease in self._completed:
             return
         books = self._owners.get(lease)
-        queue = queue_of(lease)
-        if books is None and worker is not None and queue is not None:
-            books = self._of(queue, worker)
+        place = place_of(lease)
+        if books is None and worker is not None and place is not None:
+            books = self._of(*place, worker)
         if books is not None:
             self._drop(books, lease)
             await self._report(books, finished=[finished])
-        elif (place := place_of(lease)) is not None:
+        elif place is not None:
             await self._relay.complete(*place, finished)
         else:
             raise Problem(404, "unknown_lease", "That is no lease: quote it whole, as it was given.")
@@ -168,14 +225,14 @@ class SimpleLeases:
 
     # --- books ----------------------------------------------------------------------------------------------------
 
-    def _of(self, queue: str, worker: str) -> Books:
-        books = self._books.get((queue, worker))
+    def _of(self, queue: str, shard: int, worker: str) -> Books:
+        books = self._books.get((queue, shard, worker))
         if books is None:
             self._forget_old()
             if len(self._books) >= WORKERS_MAX:
                 raise overloaded("Too many workers claim leases from this node.")
-            books = Books(queue=queue, worker=worker, incarnation=incarnation_of(queue, worker))
-            self._books[queue, worker] = books
+            books = Books(queue=queue, shard=shard, worker=worker, incarnation=incarnation_of(queue, worker, shard))
+            self._books[queue, shard, worker] = books
         books.heard_at = _time()
         return books
 
@@ -218,7 +275,7 @@ class SimpleLeases:
         for lease in [lease for lease, held in books.held.items() if held.until < now]:
             self._drop(books, lease)
         fact = WorkerReport(
-            queue=books.queue, shard=0, worker=books.worker, incarnation=books.incarnation, number=UNNUMBERED,
+            queue=books.queue, shard=books.shard, worker=books.worker, incarnation=books.incarnation, number=UNNUMBERED,
             inbox=self._relay.inbox, read_up_to=books.read_up_to, slots=books.open_slots, tasks=books.tasks,
             held=tuple(books.held), started=tuple(started), finished=tuple(finished), transport=HTTP,
         )  # fmt: skip
@@ -233,25 +290,20 @@ class SimpleLeases:
             self._drop(books, lease)
             books.lost.add(lease)
         if post.incarnation_ended:  # Another process took the name: this one goes on under an incarnation of its own.
-            books.incarnation = incarnation_of(books.queue, f"{books.worker}\0{books.incarnation}")
+            books.incarnation = incarnation_of(books.queue, f"{books.worker}\0{books.incarnation}", books.shard)
             books.read_up_to = -1
 
 
-def incarnation_of(queue: str, worker: str) -> str:
-    """The incarnation under which every node reports for this worker."""
-    return "http-" + hashlib.sha256(f"{queue}\0{worker}".encode()).hexdigest()[:24]
-
-
-def queue_of(lease: str) -> str | None:
-    """The queue that a lease belongs to, None for a text that is no lease."""
-    place = place_of(lease)
-    return None if place is None else place[0]
+def incarnation_of(queue: str, worker: str, shard: int = 0) -> str:
+    """The incarnation under which every node reports for this worker in a shard."""
+    within = f"\0{shard}" if shard else ""
+    return "http-" + hashlib.sha256(f"{queue}\0{worker}{within}".encode()).hexdigest()[:24]
 
 
 def place_of(lease: str) -> tuple[str, int] | None:
     """The queue and shard that a lease belongs to, None for a text that is no lease."""
     found = _LEASE.fullmatch(lease) if len(lease) <= LEASE_LENGTH_MAX else None
-    if found is None or not identity.is_name(found["queue"]) or int(found["shard"]) > SHARD_MAX:
+    if found is None or not identity.is_name(found["queue"]) or int(found["shard"]) >= topics.SHARDS_MAX:
         return None
     return found["queue"], int(found["shard"])
 

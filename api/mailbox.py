@@ -8,13 +8,13 @@ Nothing here is stored: after a restart the inbox is read again, and the worker 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from schemas.internal import HandOut, LeaseNotice, WorkerReport
+from schemas.internal import HandOut, LeaseNotice, QueueLayout, WorkerReport
 
 RESEND_SECONDS = 1.0
 # Hand-outs that a worker has not read; it has at most 10,000 slots in all, and the dispatcher counts them.
@@ -46,12 +46,21 @@ class Notice:
     data: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """How one shard of a queue stands, in its own words."""
+
+    queue: str
+    shard: int
+    data: dict[str, Any]
+
+
 _HANDOUT = b'"type":"%b"' % HandOut.TYPE.encode()
 _DATA = b',"data":'
 _RUN = b',"run":{'
 
 
-def read(value: bytes) -> HandedOut | Notice | None:
+def read(value: bytes) -> HandedOut | Notice | Word | None:
     """What a record of an inbox holds; None for a type that is none of a worker's."""
     handout = _read_head(value)
     if handout is not None:
@@ -60,6 +69,8 @@ def read(value: bytes) -> HandedOut | Notice | None:
     data = document["data"]
     if document["type"] == HandOut.TYPE:
         return HandedOut(data["incarnation"], data["offset"], orjson.dumps(data))
+    if document["type"] == QueueLayout.TYPE:
+        return Word(data["queue"], data["shard"], data)
     return Notice(data["incarnation"], data) if document["type"] == LeaseNotice.TYPE else None
 
 
@@ -95,6 +106,8 @@ class Mailbox:
     claimed: tuple[int, ...] = ()  # what the last claim was given
     waiting: asyncio.Event | None = None
     silence: asyncio.TimerHandle | None = None
+    is_behind: bool = False  # the shards of its queue have said what should change where its worker has slots
+    heard: int = 0  # how many words of shards were heard here when its worker was told of them last
 
     def put(self, handout: HandedOut) -> None:
         """A hand-out came; one that is known is an echo."""
@@ -115,6 +128,11 @@ class Mailbox:
             self.incarnation_ended, self.ended_by = True, notice.get("ended_by") or ""
         self._wake()
 
+    def fall_behind(self) -> None:
+        """There are words of shards that its worker should hear soon."""
+        self.is_behind = True
+        self._wake()
+
     def acknowledge(self, read_up_to: int) -> None:
         """The worker has read all hand-outs up to this one."""
         for handouts in (self.given, self.fresh):
@@ -132,7 +150,8 @@ class Mailbox:
 
     def has_post(self, now: float) -> bool:
         """Whether there is anything to answer."""
-        return bool(self.fresh or self.lost or self.cancelled or self.incarnation_ended) or self._is_overdue(now)
+        has_news = self.fresh or self.lost or self.cancelled or self.incarnation_ended or self.is_behind
+        return bool(has_news) or self._is_overdue(now)
 
     def take(self, now: float, *, handouts: bool) -> Post:
         """What there is to answer; notices are given once, hand-outs until they are read."""
@@ -174,14 +193,18 @@ class Post:
     lost: list[str]
     incarnation_ended: bool
     ended_by: str
+    words: Sequence[Mapping[str, Any]] = ()  # of shards that its worker has not heard yet
 
     def json(self, unknown: Iterable[str]) -> bytes:
         """The answer to a report. Hand-outs are copied as the owner wrote them."""
         rest: dict[str, Any] = {"cancelled": self.cancelled, "lost": self.lost, "unknown": list(unknown)}
         if self.incarnation_ended:
             rest |= {"incarnation_ended": True, "ended_by": self.ended_by}
+        if self.words:
+            rest["layouts"] = [{name: word.get(name, 0) for name in _TOLD} for word in self.words]
         leases = b",".join([handout.json for handout in self.handouts])
         return b'{"leases":[%b],%b' % (leases, orjson.dumps(rest)[1:])
 
 
+_TOLD = ("shard", "shards", "queued", "running", "free", "workers")
 NOTHING = Post(handouts=[], cancelled=[], lost=[], incarnation_ended=False, ended_by="")

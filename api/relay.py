@@ -17,7 +17,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from api.mailbox import NOTHING, RESEND_SECONDS, HandedOut, Mailbox, Post, read
+from api.layouts import Layouts
+from api.mailbox import NOTHING, RESEND_SECONDS, HandedOut, Mailbox, Post, Word, read
 from api.problems import Problem, overloaded
 from runtime.record import Outgoing, Record
 from schemas import codec, identity, topics
@@ -51,6 +52,8 @@ class WorkerRelay:
         self._feed = feed
         self._now = now
         self._mailboxes: dict[str, Mailbox] = {}
+        self.layouts = Layouts()
+        self._waiting: dict[str, dict[str, Mailbox]] = {}  # by queue and incarnation: whose workers wait for post
         self._queues: dict[str, asyncio.Task[None]] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._swept_at = 0.0
@@ -65,13 +68,15 @@ class WorkerRelay:
         """
         await self.follow(fact.queue)
         box = self._heard(fact)
+        if box.last is None and self.layouts.shards(fact.queue) > 1:
+            box.is_behind = True
         box.acknowledge(fact.read_up_to)
         if box.begin_claim(fact.claim_id):
             await self._pass_on(box, fact)
-        if wait > 0 and not await self._wait(box, wait, gone):
+        if wait > 0 and not await self._wait_for(fact, box, wait, gone):
             return NOTHING
         self._expect_more(box)
-        post = box.take(_time(), handouts=fetch)
+        post = self._with_words(fact.queue, box, box.take(_time(), handouts=fetch))
         if fact.claim_id:
             box.last_claim, box.claimed = fact.claim_id, tuple(handout.offset for handout in post.handouts)
         return post
@@ -124,6 +129,22 @@ class WorkerRelay:
         await self._appender.append(Outgoing(topics.ATTEMPTS, partition, fact.incarnation.encode(), value))
 
     # --- answers ------------------------------------------------------------------------------------------------
+
+    def _with_words(self, queue: str, box: Mailbox, post: Post) -> Post:
+        """The post, and what shards of the queue have said since the worker was told last."""
+        words = tuple(self.layouts.since(queue, box.heard, _time()))
+        box.is_behind, box.heard = False, self.layouts.number
+        return replace(post, words=words) if words else post
+
+    async def _wait_for(self, fact: WorkerReport, box: Mailbox, seconds: float, gone: Gone | None) -> bool:
+        """Wait for post, words of the queue's shards included."""
+        waiting = self._waiting.setdefault(fact.queue, {})
+        waiting[fact.incarnation] = box
+        try:
+            return await self._wait(box, seconds, gone)
+        finally:
+            if box.waiting is None:
+                waiting.pop(fact.incarnation, None)
 
     async def _wait(self, box: Mailbox, seconds: float, gone: Gone | None) -> bool:
         """Until there is post or the time is up. False when another wait of this worker has taken over."""
@@ -181,6 +202,9 @@ class WorkerRelay:
             if record.value is None or record.key is None:
                 continue
             post = read(record.value)
+            if isinstance(post, Word):
+                self._hear(post)
+                continue
             box = None if post is None else self._box_for(post.incarnation)
             if box is None:
                 continue
@@ -188,6 +212,11 @@ class WorkerRelay:
                 box.put(post)
             elif post is not None:
                 box.notice(post)
+
+    def _hear(self, word: Word) -> None:
+        if self.layouts.hear(word, _time()):
+            for box in self._waiting.get(word.queue, {}).values():
+                box.fall_behind()
 
     def _box_for(self, incarnation: str) -> Mailbox | None:
         """None when there is no room for workers that were never heard of here: their leases end by themselves."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from schemas import codec, models, refusals
+from schemas import codec, models, refusals, topics
 from schemas.facts import ErrorInfo
 from schemas.faults import Fault, Refused
 from schemas.internal import FinishedLease
@@ -61,10 +61,11 @@ class Finished(_Model):
 
 
 class Report(_Model):
-    """A whole report of one worker incarnation, for all its leases."""
+    """A whole report of one worker incarnation, for all its leases. An incarnation belongs to one shard of a queue."""
 
     worker: Text
     incarnation: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
+    shard: Annotated[int, Field(strict=True, ge=0, lt=topics.SHARDS_MAX, description="of the queue: most have one")] = 0
     number: (
         Annotated[int, Field(strict=True, ge=0, lt=2**52, description="grows with each report of an incarnation")]
         | None

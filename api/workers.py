@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from api.reading import Reads
     from api.services import ApiServices
 
-SHARD = 0  # this version's queues have one
 _CLIENT_GONE = 499  # nobody reads it; the figures tell it apart
 
 
@@ -77,8 +76,8 @@ class WorkerRoutes:
         return json_response({"lease": lease, "outcome": body.outcome, **more})
 
     def _fact(self, queue: str, body: reports.Report) -> tuple[WorkerReport, list[str]]:
-        """The report as a fact, and the leases that are none of this queue."""
-        prefix = f"{queue}.{SHARD}."
+        """The report as a fact, and the leases that are none of this shard."""
+        prefix = f"{queue}.{body.shard}."
         finished = tuple(
             reports.finished_lease(each, each.lease, f"/finished/{number}") for number, each in enumerate(body.finished)
         )
@@ -91,7 +90,7 @@ class WorkerRoutes:
             finished = tuple(each for each in finished if each.lease not in foreign)
         fact = WorkerReport(
             queue=queue,
-            shard=SHARD,
+            shard=body.shard,
             worker=body.worker,
             incarnation=body.incarnation,
             number=UNNUMBERED if body.number is None else body.number,

@@ -63,18 +63,24 @@ class Attempts:
     slots: int
     on_end: Callable[[HandOut, bytes | None], None]
     listen: Callable[[HandOut], Capture | None] = lambda _handout: None  # who keeps what an attempt writes
+    slots_max: int = 0  # that there may ever be, where `slots` may grow
     idle: asyncio.Event = field(default_factory=asyncio.Event)
     _under_way: dict[str, Attempt] = field(default_factory=dict)
     _threads: ThreadPool = field(init=False)
 
     def __post_init__(self) -> None:
-        self._threads = ThreadPool(self.slots)
+        self._threads = ThreadPool(max(self.slots, self.slots_max))
         self.idle.set()
 
     @property
     def free(self) -> int:
         """Slots without a task in them. A thread that was asked to stop and does not keeps its slot."""
         return max(0, self.slots - len(self._under_way))
+
+    @property
+    def busy(self) -> int:
+        """How many are under way."""
+        return len(self._under_way)
 
     def stuck(self, now: float) -> int:
         """How many tasks were asked to stop long ago and have not: nothing but the end of the process frees them."""

@@ -1,4 +1,4 @@
-"""A worker's conversation with the owner of its queue, from the first report to the last.
+"""A worker's conversation with the owner of one shard of its queue, from the first report to the last.
 
 Prompt reports tell what started and finished. One is sent as soon as the one before was acknowledged and carries all
 that gathered meanwhile, so a quiet worker reports each run at once and a busy one many runs a call. Beside them post
@@ -19,6 +19,7 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
@@ -34,7 +35,7 @@ from tidewheel.logs.shipping import LAST_SECONDS, Shipping
 from tidewheel.targets.offers import Target
 from tidewheel.tasks import Task
 from tidewheel.transport import Inbox, InboxLost, Transport
-from tidewheel.wire import Answer, HandOut
+from tidewheel.wire import Answer, HandOut, Layout
 
 _LOG = logging.getLogger("tidewheel.worker")
 
@@ -52,8 +53,26 @@ OWN_MAX = 100  # incarnations remembered: a late answer may still name an older 
 LAST_WORD_SECONDS = 5.0  # for the reports at the end of a drain; what is not told by then is found out by the server
 
 
+@dataclass(slots=True)
+class Company:
+    """What a session shares with others of its worker, and what they want to know of it.
+
+    `free` is how many slots of the worker have no task, whoever has them. `own` are the incarnations that it has had
+    in the shard. `hear` is told how shards stand, `changed` that there is more or less to do.
+    """
+
+    slots: int
+    free: Callable[[], int]
+    hear: Callable[[Layout], None]
+    changed: Callable[[], None]
+    own: deque[str] = field(default_factory=lambda: deque(maxlen=OWN_MAX))
+
+
 class Session:
-    """One worker's work on one queue. `start`, then `wait` for its end; `drain` brings it about."""
+    """One worker's work on one shard. `start`, then `wait` for its end; `drain` brings it about.
+
+    On the only shard of its queue it is alone. In `company` it has a part of the worker's slots, which may change.
+    """
 
     def __init__(
         self,
@@ -64,24 +83,29 @@ class Session:
         slots: int,
         on_stuck: Callable[[int], None] | None = None,
         redaction: Redaction | None = None,
+        company: Company | None = None,
     ) -> None:
         self._transport = transport
         self._on_stuck = on_stuck
         self._name = name
+        slots_max = slots if company is None else company.slots
+        self._company = company
         self._task_names = tuple(sorted(tasks))
         # Without a redaction nothing is sent of what runs write.
-        self._shipping = None if redaction is None else Shipping(transport.log, redaction, slots)
+        self._shipping = None if redaction is None else Shipping(transport.log, redaction, slots_max)
         listen = (lambda _handout: None) if self._shipping is None else self._shipping.open
-        self._attempts = Attempts(tasks, slots, self._attempt_ended, listen)
+        self._attempts = Attempts(tasks, slots, self._attempt_ended, listen, slots_max)
         self._telling: set[asyncio.Task[None]] = set()  # the last lines of attempts that are over
         self._holdings = self._new_incarnation()
         self._former: deque[Holdings] = deque(maxlen=FORMER_MAX)
-        self._own = deque([self._holdings.incarnation], maxlen=OWN_MAX)
+        self._own = deque[str](maxlen=OWN_MAX) if company is None else company.own
+        self._own.append(self._holdings.incarnation)
         self._wake = asyncio.Event()
         self._saying = asyncio.Lock()
         self._introduced = asyncio.Event()
         self._introduced.set()
         self._draining = self._ending = self._down = False
+        self._said_free = -1
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reporter: asyncio.Task[None] | None = None
         self._receiver: asyncio.Task[None] | None = None
@@ -120,10 +144,36 @@ class Session:
             await asyncio.wait_for(asyncio.shield(self._over), LAST_WORD_SECONDS)
         self._end(None)
 
+    def resize(self, slots: int) -> None:
+        """Have so many slots from now on. Tasks go on in those that are taken away, and are the last in them."""
+        if slots != self._attempts.slots:
+            self._attempts.slots = self._holdings.slots_total = slots
+            self._wake.set()
+
+    def refresh(self) -> None:
+        """Say how many slots are free, if that is not what was said last."""
+        if self._free != self._said_free:
+            self._wake.set()
+
+    def end(self, error: BaseException) -> None:
+        """End at once, for what happened to another session of the worker."""
+        self._attempts.stop_all(None)
+        self._end(error)
+
     @property
     def busy(self) -> int:
         """How many tasks are under way."""
-        return self._attempts.slots - self._attempts.free
+        return self._attempts.busy
+
+    @property
+    def slots(self) -> int:
+        """How many tasks it may have under way."""
+        return self._attempts.slots
+
+    @property
+    def stuck(self) -> int:
+        """How many tasks were asked to stop long ago and have not."""
+        return self._holdings.stuck
 
     # --- what is said ---
 
@@ -138,9 +188,8 @@ class Session:
         self._end(None)
 
     def _look_for_stuck(self) -> None:
-        """Half of the slots gone for good is too much: the others would soon follow."""
         count = self._holdings.stuck = self._attempts.stuck(boottime())
-        if count * 2 >= self._attempts.slots and not self._draining and self._on_stuck is not None:
+        if count and not self._draining and self._on_stuck is not None:
             self._on_stuck(count)
 
     async def _report_once(self) -> None:
@@ -150,6 +199,7 @@ class Session:
             holdings = next((former for former in self._former if former.has_news), self._holdings)
             slots = await self._slots_of(holdings)
             report = holdings.news(slots=slots, draining=self._draining, now=boottime())
+            self._said_free = slots
             patience = max(0.0, min(CALL_SECONDS, self._holdings.fenced_at() - boottime()))
             await self._send(holdings, report, patience)
             if not any(former.owes_leave for former in self._former):
@@ -161,10 +211,16 @@ class Session:
             return 0
         inbox = self._transport.inbox
         if inbox is None:
-            return self._attempts.free
+            return self._free
         with self._noting():
             await inbox.open(holdings.incarnation)
-        return self._attempts.free if inbox.is_current and holdings is self._holdings else 0
+        return self._free if inbox.is_current and holdings is self._holdings else 0
+
+    @property
+    def _free(self) -> int:
+        """Slots for hand-outs. What other sessions of the worker have under way in slots that are ours is not over."""
+        free = self._attempts.free
+        return free if self._company is None else max(0, min(free, self._company.free()))
 
     async def _send(self, holdings: Holdings, report: Report, patience: float, *, waited: float = 0.0) -> Answer:
         try:
@@ -210,7 +266,7 @@ class Session:
         async with self._saying:
             holdings = self._holdings
             report = holdings.claim(
-                slots=self._attempts.free,
+                slots=self._free,
                 wait_seconds=CLAIM_WAIT_SECONDS,
                 claim_id=claim_id,
                 now=boottime(),
@@ -221,6 +277,9 @@ class Session:
             await asyncio.sleep(EMPTY_SECONDS)
 
     def _absorb(self, holdings: Holdings, number: int, answer: Answer, *, late_by: float) -> None:
+        if self._company is not None:
+            for layout in answer.layouts:
+                self._company.hear(layout)
         if answer.incarnation_ended:
             self._incarnation_ended(answer.ended_by)
             return
@@ -243,12 +302,20 @@ class Session:
             _LOG.warning("run %s came up to %.1f s after it was given: it is left to others", run_id, late_by)
         elif self._draining:
             holdings.finish(handout.lease, wire.stopped(handout.lease, "interrupted"))
+        elif self._company is not None and self._company.free() <= 0:
+            holdings.drop(handout.lease)  # It was given for a slot that has moved to another shard meanwhile.
         elif self._attempts.begin(handout):
             holdings.start(handout.lease)
         self._wake.set()
+        self._note_changed()
+
+    def _note_changed(self) -> None:
+        if self._company is not None:
+            self._company.changed()
 
     def _attempt_ended(self, handout: HandOut, entry: bytes | None) -> None:
         """Its last lines go before its outcome, if they can go at once."""
+        self._note_changed()
         unsent = None if self._shipping is None else self._shipping.end(handout.lease)
         if self._shipping is None or unsent is None:
             self._finish(handout, entry)

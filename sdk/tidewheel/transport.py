@@ -47,7 +47,7 @@ class Inbox(Protocol):
 
 
 class Transport(Protocol):
-    """The way to the owner of one queue. `place` is where that is, for people.
+    """The way to the owner of one shard of a queue. `place` is where that is, for people.
 
     `inbox` brings post by itself; None where it comes in answer to reports, and is waited for by asking.
     """

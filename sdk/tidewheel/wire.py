@@ -16,6 +16,7 @@ from tidewheel import _wire, jsontext
 
 RESULT_BYTES_MAX = 16 * 1024  # contract: a result travels in every outcome record
 RESULT_DEPTH_MAX = 16  # contract; the owner reads no report that is much deeper, whatever else it tells
+SHARDS_MAX = 64  # contract; of one queue
 ERROR_TYPE_LENGTH_MAX = 256
 ERROR_MESSAGE_LENGTH_MAX = 4096
 
@@ -90,6 +91,34 @@ class HandOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How one shard of the queue stands, of so many `shards`. `queued` runs want nothing but a slot there."""
+
+    shard: int
+    shards: int
+    queued: int = 0
+    running: int = 0
+    free: int = 0
+    workers: int = 0
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Layout:
+        """From the server's JSON; KeyError or ValueError when it is not what this version understands."""
+        shard, shards = int(data["shard"]), int(data["shards"])
+        if not (0 <= shard < SHARDS_MAX and 0 < shards <= SHARDS_MAX):
+            msg = f"shard {shard} of {shards}"
+            raise ValueError(msg)
+        return cls(
+            shard=shard,
+            shards=shards,
+            queued=int(data["queued"]),
+            running=int(data["running"]),
+            free=int(data["free"]),
+            workers=int(data["workers"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The server's answer to a report."""
 
@@ -98,6 +127,7 @@ class Answer:
     lost: tuple[str, ...] = ()
     incarnation_ended: bool = False
     ended_by: str = ""
+    layouts: tuple[Layout, ...] = ()  # of a queue with several shards: what this worker has not heard yet
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Answer:
@@ -108,6 +138,7 @@ class Answer:
             lost=(*(data.get("lost") or ()), *(data.get("unknown") or ())),
             incarnation_ended=bool(data.get("incarnation_ended")),
             ended_by=data.get("ended_by") or "",
+            layouts=tuple(map(Layout.read, data.get("layouts") or ())),
         )
 
 

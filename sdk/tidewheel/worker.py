@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from tidewheel import isolated, tasks
@@ -20,7 +21,7 @@ from tidewheel.errors import KafkaUnusable, WorkerReplaced, WorkerStuck
 from tidewheel.logs.redaction import Redaction
 from tidewheel.logs.settings import Logs
 from tidewheel.logs.sources import printing
-from tidewheel.session import Session
+from tidewheel.sessions import Sessions
 from tidewheel.targets import commands
 from tidewheel.targets.http import Caller
 from tidewheel.targets.offers import Target
@@ -84,7 +85,7 @@ class Worker:
         self._environments: list[Mapping[str, str]] = []  # and what else may be called like one
         self._tasks: dict[str, tasks.Task | Target] = {}
         self._caller: Caller | None = None
-        self._session: Session | None = None
+        self._session: Sessions | None = None
         self._draining: asyncio.Task[None] | None = None
         self._asked_at = 0.0
         self._stuck: WorkerStuck | None = None
@@ -196,17 +197,18 @@ class Worker:
         for task in self._tasks.values():
             if isinstance(task, tasks.Task) and task.in_process:
                 isolated.check(task)
-        transport = self._transport()
+        way = self._way()
         if self._caller is not None:
             self._caller.open(self.slots)
-        self._session = Session(
-            transport, self._tasks, name=self.name, slots=self.slots, on_stuck=self._drain_as_stuck,
+        session = Sessions(
+            way, self._tasks, name=self.name, slots=self.slots, on_stuck=self._drain_as_stuck,
             redaction=self.redaction(),
         )  # fmt: skip
-        self._session.start()
+        session.start()
+        self._session = session
         _LOG.info(
             "worker %s serves queue %s of %s with %d slots: %s",
-            self.name, self.queue, transport.place, self.slots, ", ".join(self.task_names),
+            self.name, self.queue, session.place, self.slots, ", ".join(self.task_names),
         )  # fmt: skip
 
     def redaction(self) -> Redaction | None:
@@ -260,13 +262,16 @@ class Worker:
         _LOG.error("%s", self._stuck)
         self.drain()
 
-    def _transport(self) -> Transport:
+    def _way(self) -> Callable[[int], Transport]:
+        """The way to a shard of the queue."""
         kafka = self.kafka
         if not isinstance(kafka, Kafka):
             kafka = None if self.url is not None else _of_environment(kafka or "")
-        return HttpTransport(self.url, self._token, self.queue) if kafka is None else _directly(kafka, self.queue)
+        if kafka is None:
+            return partial(HttpTransport, self.url, self._token, self.queue)
+        return _directly(kafka, self.queue)
 
-    def _started(self) -> Session:
+    def _started(self) -> Sessions:
         if self._session is None:
             raise RuntimeError("this worker has not been started")
         return self._session
@@ -279,13 +284,13 @@ def _of_environment(bootstrap: str) -> Kafka | None:
         raise KafkaUnusable(str(error)) from error
 
 
-def _directly(kafka: Kafka, queue: str) -> Transport:
+def _directly(kafka: Kafka, queue: str) -> Callable[[int], Transport]:
     try:
         from tidewheel.transports.kafka import KafkaTransport  # noqa: PLC0415 -- its client is an extra
     except ImportError as error:
         message = f"a worker that speaks to Kafka needs its client: pip install 'tidewheel[kafka]' ({error})"
         raise KafkaUnusable(message) from error
-    return KafkaTransport(kafka, queue)
+    return partial(KafkaTransport, kafka, queue)
 
 
 def _default_name() -> str:

@@ -63,10 +63,11 @@ def answer(handout: HandOut) -> Answer:
 
 def complete(site: Site, queue: str, lease: str, result: Mapping[str, Any]) -> None:
     """Somebody who was told a lease says that its attempt has succeeded, as `api.relay` passes that on."""
+    shard = int(lease.removeprefix(f"{queue}.").partition(".")[0])
     fact = WorkerReport(
-        queue=queue, shard=records.SHARD, worker="completion", incarnation="completion", number=OF_LEASES, inbox=0,
+        queue=queue, shard=shard, worker="completion", incarnation="completion", number=OF_LEASES, inbox=0,
         read_up_to=-1, slots=0, tasks=(), finished=(FinishedLease(lease=lease, outcome="succeeded", result=result),),
     )  # fmt: skip
-    partition = records.shard_of(queue, site.layout.shard)
+    partition = records.shard_of(queue, site.layout.shard, shard)
     _, value = codec.encode(fact, source="tidewheel/api", time=site.now())
     site.publish(Outgoing(topics.ATTEMPTS, partition, fact.incarnation.encode(), value))

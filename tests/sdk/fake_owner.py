@@ -1,4 +1,4 @@
-"""A queue's owner on Kafka as a worker meets it: it reads reports from `attempts` and writes to inboxes.
+"""A queue's owners on Kafka as a worker meets them: it reads reports from `attempts` and writes to inboxes.
 
 It writes as the real one does, in transactions, so that inboxes have gaps; and it takes only reports that the real one
 would not refuse.
@@ -23,7 +23,7 @@ from dispatcher import inputs
 from runtime.record import Record
 from schemas import codec, identity, topics
 from schemas.faults import Refused
-from schemas.internal import HandOut, LeaseNotice, RunLogged
+from schemas.internal import HandOut, LeaseNotice, QueueLayout, RunLogged
 from schemas.topics import Layout
 from tests.sdk.fake_server import Queue, leases
 from tidewheel import Kafka
@@ -63,15 +63,16 @@ class KafkaQueue(Queue):
     def _open(self) -> None:
         config: Any = {"bootstrap.servers": self.kafka.bootstrap, "log_level": 0}
         self._consumer = Consumer(config | {"group.id": "owner", "enable.auto.commit": False})
-        place = TopicPartition(self.kafka.namespace + topics.ATTEMPTS, SHARD_OF[self.name])
-        found = self._consumer.get_watermark_offsets(place, timeout=SECONDS)
-        assert found is not None
-        logs = [TopicPartition(self.kafka.namespace + topics.LOGS, number) for number in range(SHARDS)]
-        for each in logs:
+        places = [
+            TopicPartition(self.kafka.namespace + topic, number)
+            for topic in (topics.ATTEMPTS, topics.LOGS)
+            for number in range(SHARDS)
+        ]
+        for each in places:
             ends = self._consumer.get_watermark_offsets(each, timeout=SECONDS)
             assert ends is not None
             each.offset = ends[1]
-        self._consumer.assign([TopicPartition(place.topic, place.partition, found[1]), *logs])
+        self._consumer.assign(places)
         self._producer = Producer(config | {"transactional.id": f"{self.kafka.namespace}{self.name}", "linger.ms": 0})
         self._producer.init_transactions(SECONDS)
 
@@ -93,9 +94,12 @@ class KafkaQueue(Queue):
             inputs.read(record, Layout(shard=SHARDS), record.partition)
         except Refused as refused:
             self.refused.append(refused)
+        said = orjson.loads(record.value or b"")["data"]
+        if said["queue"] != self.name:
+            return
         async with self._changed:
             self.records.append(record)
-            self.reports.append(orjson.loads(record.value or b"")["data"])
+            self.reports.append(said)
             self.told += [("finished", lease) for lease in leases(self.reports[-1], "finished")]
             self._changed.notify_all()
 
@@ -117,8 +121,8 @@ class KafkaQueue(Queue):
 
     async def give(self, *handouts: dict[str, Any], prompt: bool = False) -> list[str]:
         """As `Queue.give`, to the incarnation that reported last. An inbox knows no other way than one."""
-        about = await self._newest()
-        given = [{**each, **about, "lease_key": "k", "handed_out_at": "2026-03-08T02:00:00Z"} for each in handouts]
+        more = {"lease_key": "k", "handed_out_at": "2026-03-08T02:00:00Z"}
+        given = [{**each, **(await self._newest(each["shard"])), **more} for each in handouts]
         self._leases |= {identity.log_proof(each["lease"]): each["lease"] for each in handouts}
         await self.write(*((HandOut.TYPE, each) for each in given))
         return [handout["lease"] for handout in handouts]
@@ -129,6 +133,11 @@ class KafkaQueue(Queue):
         ended = [*answer.pop("lost", ()), *answer.pop("unknown", ())]
         await self.write((LeaseNotice.TYPE, {"queue": self.name, "ended": ended, **answer, **about}))
 
+    async def tell(self, *layouts: dict[str, Any]) -> None:
+        """As `Queue.tell`, in every inbox."""
+        told = [{**each, "queue": self.name, "told_at": "2026-03-08T02:00:00Z"} for each in layouts]
+        await self.write(*((QueueLayout.TYPE, {**each, "inbox": n}) for each in told for n in range(topics.INBOXES)))
+
     async def write(self, *events: tuple[str, dict[str, Any]]) -> None:
         """Write these (type, data) to the inboxes that they name, in one transaction."""
         await asyncio.to_thread(self._write, events)
@@ -138,11 +147,12 @@ class KafkaQueue(Queue):
         for type_, data in events:
             event = {"specversion": "1.0", "id": "1", "source": "test", "type": type_, "data": data}
             topic = self.kafka.namespace + topics.dispatch_topic(self.name)
-            self._producer.produce(topic, orjson.dumps(event), data["incarnation"], data["inbox"])
+            key = data.get("incarnation") or f"{data['queue']}/{data['shard']}"
+            self._producer.produce(topic, orjson.dumps(event), key, data["inbox"])
         self._producer.commit_transaction(SECONDS)
 
-    async def _newest(self) -> dict[str, Any]:
-        report = await self.until(lambda: self.reports and self.reports[-1])
+    async def _newest(self, shard: int = 0) -> dict[str, Any]:
+        report = await self.until(lambda: self.in_shard(shard) and self.in_shard(shard)[-1])
         return {"incarnation": report["incarnation"], "inbox": report["inbox"]}
 
 

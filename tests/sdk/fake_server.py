@@ -125,7 +125,7 @@ def in_thread(handler: Callable[[Request], Response]) -> Iterator[str]:
 
 
 class Queue:
-    """One queue's owner and door. `reports` is everything the worker said, in the order it arrived."""
+    """One queue's owners and door. `reports` is everything the worker said, in the order it arrived."""
 
     def __init__(self) -> None:
         self.reports: list[dict[str, Any]] = []
@@ -139,6 +139,8 @@ class Queue:
         self.logs: list[dict[str, Any]] = []  # what attempts wrote
         self.refuse_log: Callable[[dict[str, Any]], Response | None] = lambda written: None
         self.told: list[tuple[str, str]] = []  # (log or finished, lease) as it came
+        self.layouts: list[dict[str, Any]] = []  # what shards said,
+        self._heard: dict[str, int] = {}  # and how many words of that each incarnation was told
         self.offset = 0
         self.options: dict[str, Any] = {}  # with which a worker finds it,
         self.environment: dict[str, str] = {}  # or by its environment
@@ -183,15 +185,25 @@ class Queue:
 
     async def _answer(self, report: dict[str, Any]) -> dict[str, Any]:
         waiting = self.waiting if report.get("wait") else self.waiting_prompt
+
+        def mine() -> list[dict[str, Any]]:
+            return [each for each in waiting if each["shard"] == report.get("shard", 0)]
+
         async with self._changed:
             if report.get("wait"):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(report["wait"]):
-                        await self._changed.wait_for(lambda: waiting or self.answers)
-            leases = [{**each, "incarnation": report["incarnation"]} for each in waiting]
-            waiting.clear()
+                        await self._changed.wait_for(lambda: mine() or self.answers or self._unheard(report))
+            leases = [{**each, "incarnation": report["incarnation"]} for each in mine()]
+            waiting[:] = [each for each in waiting if each not in mine()]
             extra = self.answers.pop(0) if self.answers else {}
+            if words := self._unheard(report):
+                extra = {**extra, "layouts": words}
+                self._heard[report["incarnation"]] = len(self.layouts)
             return {"leases": leases, "cancelled": [], "lost": [], "unknown": [], **extra}
+
+    def _unheard(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return self.layouts[self._heard.get(report["incarnation"], 0) :]
 
     async def hand_out(self, *runs: dict[str, Any], prompt: bool = False) -> list[str]:
         """Give runs to the worker, by the long poll or by the answer to a prompt report; returns their leases."""
@@ -214,14 +226,25 @@ class Queue:
             "may_have_run": False,
             **run.pop("handout", {}),
         }
-        lease = f"default.0.{self.offset}.key{self.offset}"
-        return {"offset": self.offset, "shard": 0, "lease": lease, "timeout": "PT1H", "run": run, **about}
+        shard = run.pop("shard", 0)
+        lease = f"default.{shard}.{self.offset}.key{self.offset}"
+        return {"offset": self.offset, "shard": shard, "lease": lease, "timeout": "PT1H", "run": run, **about}
 
     async def say(self, **answer: Any) -> None:
         """Answer the next report with this, besides what it brings."""
         async with self._changed:
             self.answers.append(answer)
             self._changed.notify_all()
+
+    async def tell(self, *layouts: dict[str, Any]) -> None:
+        """Shards say how they stand: every incarnation is told once."""
+        async with self._changed:
+            self.layouts += layouts
+            self._changed.notify_all()
+
+    def in_shard(self, shard: int) -> list[dict[str, Any]]:
+        """What was said to the owner of one shard."""
+        return [report for report in self.reports if report.get("shard", 0) == shard]
 
     async def until(self, condition: Callable[[], Any]) -> Any:
         """Wait until the reports make a condition true; returns what it said."""

@@ -210,7 +210,7 @@ async def test_a_drain_ends_without_a_broker(monkeypatch):
 async def test_a_client_that_has_failed_for_good_is_replaced(queue, start):
     worker = await start(it=lambda: 42)
     await queue.until(lambda: queue.reports)
-    sender = worker._session._transport._sender
+    sender = worker._session._sessions[0]._transport._sender
     failed, sender._failed = sender._client, True
     replaced = partial(eventually, lambda: sender._client is not failed, within=DEADLINE_SECONDS, what="it is replaced")
     await asyncio.to_thread(replaced)
@@ -221,7 +221,7 @@ async def test_a_client_that_has_failed_for_good_is_replaced(queue, start):
 async def test_a_worker_that_cannot_hear_any_more_ends_with_the_reason(queue, start):
     worker = await start(it=lambda: 42)
     await queue.until(lambda: queue.reports)
-    worker._session._transport.inbox._reading = "no reading"
+    worker._session._sessions[0]._transport.inbox._reading = "no reading"
     with pytest.raises(AttributeError, match="current_at"):
         await worker.wait()
 

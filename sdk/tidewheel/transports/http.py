@@ -21,9 +21,10 @@ class HttpTransport:
 
     inbox = None
 
-    def __init__(self, url: str | None, token: str | None, queue: str) -> None:
+    def __init__(self, url: str | None, token: str | None, queue: str, shard: int = 0) -> None:
         self.place = server_url(url)
         self._path = f"{self.place}/v1/queues/{quote(queue, safe='')}/workers:report"
+        self._shard = b'{"shard":%d,' % shard if shard else b"{"  # A server that knows of none is told of none.
         self._log_path = f"{self.place}/v1/leases:log"
         self._client = httpx.AsyncClient(
             headers={**headers(token), "Content-Type": "application/json"},
@@ -34,7 +35,7 @@ class HttpTransport:
 
     async def report(self, report: Report) -> Answer:
         """See `Transport.report`."""
-        return _answer(await self._post(self._path, report.body))
+        return _answer(await self._post(self._path, self._shard + report.body[1:]))
 
     async def log(self, chunks: Sequence[Chunk]) -> Mapping[str, str]:
         """See `Transport.log`."""

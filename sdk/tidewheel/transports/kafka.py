@@ -68,10 +68,10 @@ PASSING = frozenset({
 class KafkaTransport:
     """`Transport`. KafkaUnusable when the installed client cannot be used so."""
 
-    def __init__(self, kafka: Kafka, queue: str) -> None:
+    def __init__(self, kafka: Kafka, queue: str, shard: int = 0) -> None:
         check_version(*libversion())
         self.place = f"Kafka at {kafka.bootstrap}"
-        self._queue = queue
+        self._queue, self._shard = queue, shard
         self._topic = kafka.namespace + records.ATTEMPTS
         self._inbox = KafkaInbox(kafka, queue)
         self._kafka = kafka
@@ -86,8 +86,8 @@ class KafkaTransport:
 
     async def report(self, report: Report) -> Answer:
         """See `Transport.report`. What the owner has to say comes to the inbox."""
-        partition = records.shard_of(self._queue, self._inbox.shards)
-        value = records.report(report, self._queue, datetime.now(UTC))
+        partition = records.shard_of(self._queue, self._inbox.partitions, self._shard)
+        value = records.report(report, self._queue, datetime.now(UTC), self._shard)
         await self._sender.send(self._topic, partition, report.incarnation.encode(), value)
         return Answer()
 
@@ -131,10 +131,10 @@ class _Wish:
 
 
 class KafkaInbox:
-    """`Inbox`. `shards` is how many partitions `attempts` has, known once an inbox was opened."""
+    """`Inbox`. `partitions` is how many `attempts` has, known once an inbox was opened."""
 
     def __init__(self, kafka: Kafka, queue: str) -> None:
-        self.shards = 0
+        self.partitions = 0
         self._queue = queue
         self._place = f"Kafka at {kafka.bootstrap}"
         self._begin = kafka.namespace
@@ -210,7 +210,7 @@ class KafkaInbox:
         self._reading, self._wish = None, wish
         try:
             self._consumer.unassign()
-            self.shards = self._partitions(self._begin + records.ATTEMPTS)
+            self.partitions = self._partitions(self._begin + records.ATTEMPTS)
             self._check_topic()
             place = TopicPartition(self._topic, records.inbox_of(wish.incarnation))
             asked_at = boottime()
@@ -250,7 +250,8 @@ class KafkaInbox:
         """Take over what came; why the inbox can't be read on, or nothing."""
         error, offset = message.error(), message.offset()
         if error is None:
-            if message.key() == reading.incarnation.encode():
+            key = message.key()
+            if key == reading.incarnation.encode() or records.is_of_all(key, self._queue):
                 self._deliver(reading.incarnation, message.value() or b"", current_at)
             reading.passed((offset or 0) + 1)
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- its public name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidewheel import jsontext
 from tidewheel.holdings import Report
 from tidewheel.logs.capture import Chunk
-from tidewheel.wire import Answer, HandOut
+from tidewheel.wire import Answer, HandOut, Layout
 
 if TYPE_CHECKING:
     from tidewheel import _wire
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 ATTEMPTS = "tidewheel.attempts"
 LOGS = "tidewheel.logs"
 INBOXES = 8  # partitions of each dispatch topic: several workers share one
-SHARD = 0  # This version's queues have one.
 
 _REPORT = "tidewheel.worker.report.v1"
 _HAND_OUT = "tidewheel.run.handed_out.v1"
 _LOGGED = "tidewheel.run.logged.v1"
 _NOTICE = "tidewheel.lease.notice.v1"
+_LAYOUT = "tidewheel.queue.layout.v1"
 _WORD = Struct("<I")
 
 
@@ -40,15 +40,15 @@ def inbox_of(incarnation: str) -> int:
     return partition_of(incarnation, INBOXES)
 
 
-def shard_of(queue: str, shards: int) -> int:
-    """The partition of `attempts` that the queue's owner reads, of so many."""
-    return (partition_of(queue, shards) + SHARD) % shards
+def shard_of(queue: str, partitions: int, shard: int = 0) -> int:
+    """The partition of `attempts` that the owner of a shard of the queue reads, of so many."""
+    return (partition_of(queue, partitions) + shard) % partitions
 
 
-def report(report: Report, queue: str, now: datetime) -> bytes:
-    """A report as the owner reads it: a CloudEvent. Its body is put in as it is."""
+def report(report: Report, queue: str, now: datetime, shard: int = 0) -> bytes:
+    """A report as the shard's owner reads it: a CloudEvent. Its body is put in as it is."""
     opening = _opening(_REPORT, report.incarnation, f"{report.incarnation}.{report.number}", now)
-    address = {"queue": queue, "shard": SHARD, "inbox": inbox_of(report.incarnation), "transport": "kafka"}
+    address = {"queue": queue, "shard": shard, "inbox": inbox_of(report.incarnation), "transport": "kafka"}
     return b'%b,"data":%b,%b}' % (opening[:-1], jsontext.dumps(address)[:-1], report.body[1:])
 
 
@@ -68,7 +68,14 @@ def post(value: bytes) -> Answer | None:
     event = jsontext.loads(value)
     if event["type"] == _HAND_OUT:
         return Answer(leases=(HandOut.read(event["data"]),))
+    if event["type"] == _LAYOUT:
+        return Answer(layouts=(Layout.read(event["data"]),))
     return _notice(event["data"]) if event["type"] == _NOTICE else None
+
+
+def is_of_all(key: bytes | None, queue: str) -> bool:
+    """Whether a record of an inbox is for each of its readers, by its key: a shard of the queue says how it stands."""
+    return key is not None and key.startswith(b"%b/" % queue.encode())
 
 
 def _notice(data: _wire.LeaseNotice) -> Answer:
