@@ -28,6 +28,7 @@ class Batch:
     """What one batch decided, not yet committed."""
 
     moment: Moment
+    further: Moment  # of wakeups of keys that are known further than all is answered; the same, where none is
     sequence: int
     headers: Headers  # of every output
     facts: list[bytes] = field(default_factory=list)
@@ -35,6 +36,8 @@ class Batch:
     outputs: list[Outgoing] = field(default_factory=list)
     size: int = 0
     answered: bool = False  # every wakeup due at read_until has been answered
+    ahead: bool = False  # some was answered that is due behind read_until
+    left: bool = False  # some wakeup that may be answered had no room
 
 
 def outgoing(route: Output, value: bytes | None, partitions: int, headers: Headers) -> Outgoing:

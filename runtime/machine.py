@@ -44,19 +44,29 @@ class Unfit(Exception):
 class Moment:
     """What a decision may know besides state and input.
 
-    `now` never goes back within a partition. `read_until` is the latest instant at which the end of the evidence
-    (`attempts`) was asked for that has since been read. `entropy` is 16 random bytes, one draw a batch, kept in the
-    decision record.
+    `now` never goes back within a partition. `read_until` is the latest instant at which the ends of all inputs were
+    asked for that has since been read and answered. `known_until` is later than that where nothing about the key that
+    is asked, nor about what all keys share, is left unanswered of what the log held then; None: it is not.
+    `entropy` is 16 random bytes, one draw a batch, kept in the decision record.
     """
 
     now: datetime
     read_until: datetime
     entropy: bytes = bytes(16)
+    known_until: datetime | None = None
+
+    @property
+    def horizon(self) -> datetime:
+        """Up to where everything about the key is known."""
+        return self.known_until or self.read_until
 
 
 @frozen
 class Wakeup:
-    """When a key wants to be asked again: `at` against `now`, `on_evidence_at` against `read_until`."""
+    """When a key wants to be asked again: `at` against `Moment.horizon`, `on_evidence_at` against `read_until`.
+
+    What is decided against the evidence can be judged by whoever reads the decision record, where `read_until` stands.
+    """
 
     at: datetime | None = None
     on_evidence_at: datetime | None = None
@@ -127,7 +137,11 @@ class Core(Protocol[S]):
     derivation: str
 
     def read(self, record: Record) -> tuple[bytes, Any] | None:
-        """The key and input of a record; None for one that is not for us; raises `Refused` for a poison record."""
+        """The key and input of a record; None for one that is not for us; raises `Refused` for a poison record.
+
+        A pure function: a record may be read long before it is answered. Its input may change what that key and
+        PARTITION hold, and no other key: until it is answered no time is decided for that key.
+        """
         ...
 
     def load(self, key: bytes, rows: Rows) -> S:
@@ -146,7 +160,10 @@ class Core(Protocol[S]):
         ...
 
     def decide(self, state: S, input_: Any, moment: Moment, shared: S) -> Sequence[Fact]:
-        """The facts that follow from one input. A refusal is a fact too."""
+        """The facts that follow from one input. A refusal is a fact too.
+
+        Who is woken has something to say; or, while it is not known beyond `read_until`, waits to be asked again.
+        """
         ...
 
     def key_of(self, fact: Fact) -> bytes:
@@ -166,5 +183,8 @@ class Core(Protocol[S]):
         ...
 
     def refuse(self, record: Record, faults: Sequence[Any], moment: Moment) -> Sequence[Fact]:
-        """The facts that say a record was refused: a rejection, and an answer when one was asked for."""
+        """The facts that say a record was refused: a rejection, and an answer when one was asked for.
+
+        They change nothing that decisions follow from.
+        """
         ...

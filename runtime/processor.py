@@ -1,7 +1,10 @@
 """One core over one partition: read a batch -> decide -> evolve -> stage -> commit once.
 
-A batch answers inputs before wakeups, and wakeups only up to an instant at which everything the log then held has
-been read: a pause that was published during an outage is known before the occurrences of the outage are decided.
+A batch answers inputs before wakeups, and a key's wakeups only up to an instant at which everything the log then held
+about it has been answered: a pause that was published during an outage is known before the occurrences of the outage
+are decided. There are two such instants. Up to `read_until` all is answered, whomever it is about. More than that is
+read (`runtime.read_ahead`); a key of which nothing is among it, nor of what all keys share, is known up to there. So a
+flood of records of some keys leaves the others their time.
 
 `runtime.transactions` writes what a batch decided. When a commit fails in a way that leaves doubt, the processor is
 closed and opened again: the log tells the truth.
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +22,21 @@ from runtime import continuity
 from runtime.batch import NOTHING_GIVEN, Batch, Given, outgoing
 from runtime.clock_watch import NEVER_READ, ClockWatch, Remembered
 from runtime.footer import Decision, Footer
+from runtime.horizons import Horizons
+from runtime.limits import Limits
 from runtime.log import OffsetOutOfRange, UnknownTopic
-from runtime.machine import Moment, Output, Reached, Woken
+from runtime.machine import Moment, Output
 from runtime.observer import LOOK_SECONDS, UNOBSERVED
 from runtime.operations import Operations
 from runtime.partition import Partition
+from runtime.read_ahead import ReadAhead, Unanswered
 from runtime.record import SEQUENCE_HEADER, Record, TopicPartition
 from runtime.restore import Progress, restore, set_aside
 from runtime.store import StoreCorrupt
 from runtime.telemetry import Event, Metric, Telemetry
 from runtime.transactions import Transactions
-from runtime.workspace import AT, EVIDENCE, Workspace
+from runtime.wakeups import Wakeups
+from runtime.workspace import Workspace
 from schemas import codec, topics
 from schemas.facts import ClockHeld, ClockReleased, Fact, GapAccepted
 from schemas.faults import Refused
@@ -41,24 +48,11 @@ if TYPE_CHECKING:
     from runtime.observer import Observer
     from runtime.store import Store
 
+SHARED_SECONDS = 1.0  # since some key was known further than others: it may be due every second
+RECORDS_MIN = 50  # answered in a batch, where there are so many: a commit costs as much as some of them
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
+LOOKS_MAX = 4  # at the log in one step: what is known grows that much faster than what is answered, for some 50 ms
 OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell itself states, of no core's state
-_WOKEN = Woken()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Bounds of one batch, so that a transaction stays short and a restart has little to repeat."""
-
-    records: int = 500
-    record_bytes: int = 1024 * 1024
-    facts: int = 2000  # some 100 ms of work
-    fact_bytes: int = 8 * 1024 * 1024
-    seconds: float = 0.1
-    woken_keys: int = 512
-    steps_per_key: int = 32  # then the next key has its turn: a backlog costs itself, not its neighbours
-    linger: float = 0.02  # seconds that records nobody waits for may wait for company, while we are busy
-    heartbeat: timedelta = timedelta(seconds=30)  # how stale the clock mark of an idle partition may be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +76,7 @@ class Processor:
         store: Store,
         world: World,
         *,
-        limits: Limits = Limits(),
+        limits: Limits = Limits(),  # noqa: B008 -- a frozen value
         accept_clock_after: timedelta | None = timedelta(seconds=60),
         observer: Observer = UNOBSERVED,
     ) -> None:
@@ -110,9 +104,13 @@ class Processor:
         self._transactions = Transactions(partition, log, self._workspace, self._watch, world.clock, world.telemetry)
         self._reader: Reader | None = None
         self._mark = NEVER_READ
-        self._read_until = NEVER_READ
-        self._asked: tuple[datetime, Mapping[TopicPartition, int]] | None = None
-        self._cursor: dict[bytes, bytes] = {AT: b"", EVIDENCE: b""}
+        self._ahead = ReadAhead(
+            core.read, self._reads, records_max=limits.ahead_records, bytes_max=limits.ahead_bytes
+        )  # fmt: skip
+        self._horizons = Horizons(log, self._reads, self._ahead)
+        self._record_seconds = 0.0  # that one of the last batch took
+        self._ahead_at = -SHARED_SECONDS  # since boot: when some key was last answered further than others
+        self._wakeups = Wakeups(core, self._workspace, self._ahead, limits, world.clock, self._apply)
         self._backlog = False
         self._ended = 0.0
 
@@ -209,29 +207,30 @@ class Processor:
 
     def _step(self, timeout: float) -> bool:
         reader = self._opened_reader()
-        records = self._read(reader, self._limits.records, 0.0 if self._backlog else self._seconds_to_work(timeout))
-        if timeout and self._is_busy():
-            records += self._company(reader, records)
+        polled, more = self._read_on(reader, 0.0 if self._backlog else self._seconds_to_work(timeout), timeout)
         began = self._clock.since_boot()
         self._mark, notices = self._watch.look(self._mark, began)
         if any(isinstance(notice, ClockReleased) for notice in notices):
             self._workspace.forget_states()  # Whoever measures silence has heard nothing that counts: as a new owner.
-        self._note_what_was_read(reader)
+        taken = self._ahead.take(self._records_max(), self._limits.record_bytes) if self._ahead else []
+        self._horizons.look(reader, self._mark, asks=not self._watch.held)
         self._workspace.walk.step(began)
         batch = self._new_batch()
         self._state_notices(batch, *self._workspace.opening(self._mark), *notices)
-        for record in records:
-            self._answer(batch, record)
+        if taken:
+            self._answer_all(batch, taken)
         if not self._watch.held:
-            self._answer_wakeups(batch, began)
-        worked = bool(records or batch.facts)
-        if records:
-            self._telemetry.count(Metric.RECORDS_READ, self._labels, len(records))
+            self._wakeups.answer(batch)
+        if batch.ahead:
+            self._ahead_at = began
+        worked = bool(polled or taken or batch.facts)
+        if polled:
+            self._telemetry.count(Metric.RECORDS_READ, self._labels, polled)
         if worked or self._heartbeat_is_due(batch):
             self._commit(batch, reader)
             self._telemetry.observe(Metric.BATCH_SECONDS, self._labels, self._clock.since_boot() - began)
             self._ended = self._clock.since_boot()
-        self._backlog = len(records) >= self._limits.records or not (batch.answered or self._watch.held)
+        self._backlog = more or bool(self._ahead) or batch.left or not (batch.answered or self._watch.held)
         self._let_look()
         return worked
 
@@ -241,11 +240,38 @@ class Processor:
             self._look_at = now + LOOK_SECONDS
             self._observer.look(self._workspace.states, self._workspace.shared, self._mark)
 
+    def _read_on(self, reader: Reader, wait: float, timeout: float) -> tuple[int, bool]:
+        """Read up to where the log is known to go, within bounds: how many records, and whether more may be there."""
+        polled, is_first = 0, not self._ahead
+        for _ in range(LOOKS_MAX):
+            wanted = min(self._limits.records, self._ahead.room)
+            if wanted <= 0:
+                return polled, True
+            records = self._read(reader, wanted, wait)
+            if is_first and timeout and self._is_busy():
+                records += self._company(reader, records)
+            self._ahead.add(records)
+            polled += len(records)
+            if not records or not self._horizons.is_behind(reader):
+                return polled, len(records) >= wanted
+            wait, is_first = 0.0, False
+        return polled, True
+
+    def _records_max(self) -> int:
+        """How many to answer in this batch: while others' time is answered ahead of many, what takes half a batch."""
+        limits = self._limits
+        is_shared = self._clock.since_boot() - self._ahead_at < SHARED_SECONDS
+        if not self._record_seconds or not is_shared:
+            return limits.records
+        return min(limits.records, max(RECORDS_MIN, int(limits.seconds / 2 / self._record_seconds)))
+
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
         """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""
         try:
             return reader.poll(records_max=records_max, bytes_max=self._limits.record_bytes, timeout=timeout)
         except OffsetOutOfRange as error:
+            if self._ahead:
+                return []  # What we still have of what the log has lost is answered first.
             positions = {item: reader.position(item) for item in self._inputs()}
             continuity.check_inputs(self._log, self._partition, positions, self._incarnations)
             raise continuity.Halted(str(error)) from error
@@ -277,103 +303,51 @@ class Processor:
         due = self._workspace.earliest_wakeup()
         if due is None:
             return timeout
-        soonest = 0.0 if self._asked is None else UNREAD_SECONDS
+        soonest = UNREAD_SECONDS if self._horizons.is_behind(self._opened_reader()) else 0.0
         return min(timeout, max(soonest, (due - self._clock.now()).total_seconds()))
 
-    def _note_what_was_read(self, reader: Reader) -> None:
-        """Move `read_until` to the instant of the last asked ends once they have been read."""
-        if self._asked is None and not self._watch.held:
-            self._asked = (self._mark, self._log.end_offsets(self._inputs()))
-        if self._asked is not None:
-            asked_at, ends = self._asked
-            if all(reader.position(item) >= end for item, end in ends.items()):
-                self._read_until = max(self._read_until, asked_at)
-                self._asked = None
-
     def _new_batch(self) -> Batch:
-        moment = Moment(now=self._mark, read_until=self._read_until, entropy=self._entropy())
-        return self._batch(moment, self._transactions.sequence + 1)
+        read_until, known_until = self._horizons.read_until, self._horizons.known_until
+        moment = Moment(now=self._mark, read_until=read_until, entropy=self._entropy())
+        batch = self._batch(moment, self._transactions.sequence + 1)
+        if known_until > read_until:
+            batch.further = replace(moment, known_until=known_until)
+        return batch
 
     def _batch(self, moment: Moment, sequence: int) -> Batch:
         position = f"{self._partition.role}-{self._partition.number}-{sequence}"
-        return Batch(moment=moment, sequence=sequence, headers=((SEQUENCE_HEADER, position.encode()),))
+        headers = ((SEQUENCE_HEADER, position.encode()),)
+        return Batch(moment=moment, further=moment, sequence=sequence, headers=headers)
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
-    def _answer(self, batch: Batch, record: Record) -> None:
+    def _answer_all(self, batch: Batch, taken: Sequence[Unanswered]) -> None:
+        began = self._clock.since_boot()
+        for entry in taken:
+            self._answer(batch, entry)
+        self._record_seconds = (self._clock.since_boot() - began) / len(taken)
+
+    def _answer(self, batch: Batch, entry: Unanswered) -> None:
         """Decide what follows from one record; one that cannot be read costs itself."""
-        try:
-            read = self._core.read(record)
-        except Refused as refusal:
-            self._reject(batch, record, refusal)
+        if entry.impossible is not None:
+            raise entry.impossible
+        if entry.key is None:
+            self._reject(batch, entry.record, entry.refusal)
             return
-        if read is None:
-            return
-        key, input_ = read
-        self._given = Given(input_, record.value) if isinstance(input_, Fact) and record.value else NOTHING_GIVEN
-        state, shared = self._workspace.state(key), self._workspace.shared
+        input_, value = entry.input, entry.record.value
+        self._given = Given(input_, value) if isinstance(input_, Fact) and value else NOTHING_GIVEN
+        state, shared = self._workspace.state(entry.key), self._workspace.shared
         for fact in self._core.decide(state, input_, batch.moment, shared):
             self._apply(batch, fact)
 
-    def _reject(self, batch: Batch, record: Record, refusal: Refused) -> None:
+    def _reject(self, batch: Batch, record: Record, refusal: Refused | None) -> None:
+        assert refusal is not None, "a record that is about nobody was refused"
         self._telemetry.count(Metric.RECORDS_REJECTED, self._labels)
         self._telemetry.warning(
             Event.RECORD_REJECTED, topic=record.topic, offset=record.offset, reason=str(refusal), **self._labels
         )
         for fact in self._core.refuse(record, refusal.faults, batch.moment):
             self._apply(batch, fact)
-
-    def _answer_wakeups(self, batch: Batch, began: float) -> None:
-        """Answer what is due at `read_until`, key by key, as far as the batch has room."""
-        until = batch.moment.read_until
-        answered = all(self._answer_wakeup(batch, key, until) for key in self._workspace.touched_keys())
-        for kind in (AT, EVIDENCE):
-            answered = self._answer_index(batch, kind, until, began) and answered
-        batch.answered = answered
-        if answered:
-            shared = self._workspace.shared
-            for fact in self._core.decide(shared, Reached(until=until), batch.moment, shared):
-                self._apply(batch, fact)
-
-    def _answer_index(self, batch: Batch, kind: bytes, until: datetime, began: float) -> bool:
-        """Answer the index's due entries, from behind the one where the last batch stopped: all have their turn."""
-        limit = self._limits.woken_keys
-        entries = self._workspace.due(kind, until, after=self._cursor[kind], limit=limit)
-        answered = len(entries) < limit and not self._cursor[kind]
-        for entry in entries:
-            if self._is_full(batch, began):
-                return False
-            self._cursor[kind] = entry
-            answered = self._answer_wakeup(batch, entry[9:], until) and answered
-            self._workspace.drop_if_stale(entry)
-        if len(entries) < limit:
-            self._cursor[kind] = b""
-        return answered
-
-    def _is_due(self, key: bytes, until: datetime) -> bool:
-        wakeup = self._workspace.wakeup(key)
-        return (wakeup.at is not None and wakeup.at <= until) or (
-            wakeup.on_evidence_at is not None and wakeup.on_evidence_at <= until
-        )
-
-    def _answer_wakeup(self, batch: Batch, key: bytes, until: datetime) -> bool:
-        """Ask the key until nothing of it is due; False when it has more to say than its turn allows."""
-        for _ in range(self._limits.steps_per_key):
-            if not self._is_due(key, until):
-                return True
-            facts = self._core.decide(self._workspace.state(key), _WOKEN, batch.moment, self._workspace.shared)
-            assert facts, f"{key!r} is due and decides nothing: it would be asked for ever"
-            for fact in facts:
-                self._apply(batch, fact)
-        return not self._is_due(key, until)
-
-    def _is_full(self, batch: Batch, began: float) -> bool:
-        limits = self._limits
-        return (
-            len(batch.facts) >= limits.facts
-            or batch.size >= limits.fact_bytes
-            or (bool(batch.facts) and self._clock.since_boot() - began >= limits.seconds)
-        )
 
     def _state_notices(self, batch: Batch, *more: Fact) -> None:
         for notice in (*self._notices, *more):
@@ -430,8 +404,7 @@ class Processor:
     # --- committing -----------------------------------------------------------------------------------------------
 
     def _commit(self, batch: Batch, reader: Reader) -> None:
-        positions = {item: reader.position(item) for item in self._inputs()}
-        self._write(batch, positions, self._transactions.decided(batch))
+        self._write(batch, self._horizons.positions(reader), self._transactions.decided(batch))
 
     def _write(self, batch: Batch, positions: Mapping[TopicPartition, int], decided_until: datetime) -> None:
         before = self._transactions.decided_until

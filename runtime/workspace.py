@@ -53,6 +53,11 @@ def instant_of(entry: bytes) -> datetime:
     return _EPOCH + timedelta(milliseconds=int.from_bytes(entry[1:9], "big"))
 
 
+def end_of(kind: bytes, until: datetime) -> bytes:
+    """The first index entry of `kind` that would be due behind an instant."""
+    return kind + (int.from_bytes(instant_bytes(until), "big") + 1).to_bytes(8, "big")
+
+
 class KeyRows:
     """The rows of one key. Implements `runtime.machine.Rows`."""
 
@@ -173,10 +178,9 @@ class Workspace:
 
     def due(self, kind: bytes, until: datetime, *, after: bytes, limit: int) -> list[bytes]:
         """Index entries of `kind` due at or before `until`, the first `limit` behind the entry `after`."""
-        end = kind + (int.from_bytes(instant_bytes(until), "big") + 1).to_bytes(8, "big")
         start = max(self._floor(kind), after + b"\0" if after else kind)
         entries: list[bytes] = []
-        for entry, _ in self._store.scan(start, end):
+        for entry, _ in self._store.scan(start, end_of(kind, until)):
             entries.append(entry)
             if len(entries) >= limit:
                 break

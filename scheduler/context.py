@@ -12,8 +12,8 @@ from schemas.frozen import frozen
 class Context:
     """The moment, what the partition shares, and how this scheduler is set up.
 
-    `horizon` is the instant up to which everything the log held has been read: what is due by then is decided, and
-    age is measured against it. `now` is only written down.
+    `horizon` is the instant up to which everything the log held about the key has been read: what is due by then is
+    decided, and age is measured against it. `now` is only written down.
     """
 
     now: datetime

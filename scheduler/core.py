@@ -148,8 +148,8 @@ class SchedulerCore:
             return known
         context = Context(
             now=moment.now,
-            horizon=moment.read_until,
-            horizon_ms=millis(moment.read_until),
+            horizon=moment.horizon,
+            horizon_ms=millis(moment.horizon),
             shared=shared,
             partition=self._partition,
             tz_version=self._tz_version,
@@ -180,7 +180,7 @@ class SchedulerCore:
                 return partition.reached(state_, input_, context)
             case PartitionState(), CatalogRead():
                 return partition.adopt(state_, input_, context)
-            case PartitionState(), Misplaced():
+            case _, Misplaced():
                 return (forwarding.forward(input_),)
         raise AssertionError(f"{type(state_).__name__} does not understand {type(input_).__name__}")
 

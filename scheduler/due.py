@@ -254,6 +254,8 @@ def _occurrence(state: ScheduleState, context: Context) -> Facts:
     assert due is not None, "an occurrence is due"
     plan = state.plans[due.phase.version]
     facts = _decided(state, context, due, plan)
+    if not facts:
+        return ()
     if plan.drops and not isinstance(facts[0], RecoveryStarted):
         readings = skipping.dropped(state, context, due.phase, state.decided_until, _last_of(facts[-1], due))
         facts = (*readings, *facts)
@@ -263,7 +265,11 @@ def _occurrence(state: ScheduleState, context: Context) -> Facts:
 
 
 def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Facts:
-    """The one decision on the first occurrence that is due, or on a range that begins with it."""
+    """The one decision on the first occurrence that is due, or on a range that begins with it.
+
+    None yet on one that was missed, where a recovery reaches further than the schedule is known: a command that is
+    not read yet may be in force at its end.
+    """
     taken = timeline.upcoming(state).taken
     if taken is None:
         taken = calendars.taken(context, due, plan)
@@ -287,6 +293,8 @@ def _decided(state: ScheduleState, context: Context, due: Due, plan: Plan) -> Fa
         return _live(state, context, due, plan)
     if recovery is None:
         return (_recovery(due, context),)
+    if recovery.to > context.horizon:
+        return ()
     return catch_up.decide(state, context, recovery, due, plan)
 
 

@@ -58,7 +58,7 @@ def read(record: Record, partition: int, layout: topics.Layout) -> tuple[bytes, 
         message = f"{asked.tenant}/{asked.name} belongs to partition {right}, this is {partition}"
         remedy = "choose the partition by murmur2 of tenant/name, as Java producers do"
         raise Refused(Fault(pointer="", code="wrong_partition", message=message, remedy=remedy))
-    return PARTITION, Misplaced(command=asked, data=envelope.data)
+    return commands.key_of(asked), Misplaced(command=asked, data=envelope.data)  # of another partition's key
 
 
 def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[Fact]:

@@ -16,9 +16,10 @@ import orjson
 from dispatcher.core import DispatcherCore
 from node.figures import DispatcherFigures, SchedulerFigures
 from node.roles import DISPATCHER, SCHEDULER
+from runtime.limits import Limits
 from runtime.log import Log, Reader
 from runtime.partition import Partition
-from runtime.processor import Limits, Processor, World
+from runtime.processor import Processor, World
 from runtime.record import REPLY_HEADER, Outgoing, Record, TopicPartition
 from runtime.store import Store
 from runtime.stores.memory import MemoryStore

@@ -14,8 +14,9 @@ from dispatcher.core import DispatcherCore
 from node.roles import DISPATCHER, SCHEDULER
 from runtime.continuity import check_count
 from runtime.host import PartitionService, RoleService, pause_when_fenced
+from runtime.limits import Limits
 from runtime.partition import Partition
-from runtime.processor import Limits, Processor, World
+from runtime.processor import Processor, World
 from runtime.restore import told_store_set_aside
 from scheduler import SchedulerCore
 from scheduler.occurrences import tz_version
@@ -135,6 +136,7 @@ def core_of(partition: Partition, retention: topics.Retention) -> Core[Any]:
 def limits_of(options: Options) -> Limits:
     """The bounds of a batch that a seed has drawn."""
     return Limits(
-        records=options.batch_records, facts=options.batch_facts, woken_keys=options.woken_keys,
+        records=options.batch_records, ahead_records=options.ahead_records, ahead_bytes=options.ahead_bytes,
+        facts=options.batch_facts, woken_keys=options.woken_keys,
         steps_per_key=options.steps_per_key, linger=options.linger_seconds,
     )  # fmt: skip

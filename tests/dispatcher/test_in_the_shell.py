@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from dispatcher.core import DispatcherCore
+from runtime.limits import Limits
 from runtime.logs.simulated import SimulatedLog
 from runtime.partition import Inputs, Partition
-from runtime.processor import Limits, Processor, World
+from runtime.processor import Processor, World
 from runtime.record import Outgoing, Record, TopicPartition
 from runtime.store import Store
 from runtime.stores.memory import MemoryStore

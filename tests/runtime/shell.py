@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from runtime.limits import Limits
 from runtime.partition import Inputs, Partition
-from runtime.processor import Limits, Processor, World
+from runtime.processor import Processor, World
 from runtime.record import Outgoing, TopicPartition
 from runtime.stores.memory import MemoryStore
 from runtime.telemetry import Telemetry

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runtime import footer as framing
+from runtime.limits import Limits
 from runtime.log import Fenced
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import Woken
-from runtime.processor import Limits
 from runtime.record import Outgoing
 from runtime.workspace import AT, META, instant_bytes, row_key
 from schemas import codec, topics

@@ -1,0 +1,108 @@
+"""What has been read and is not answered yet: each input's records in their order, and whom they are about.
+
+A burst of records of one key stands before everything else in its partition. Whoever knows that all of it is about
+that key need not let the others wait for it: a key of which nothing is held here is known as far as has been read.
+Reading is cheap and answering is not, so it is a multiple of what is answered that is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from runtime.machine import PARTITION
+from schemas.faults import Refused
+
+if TYPE_CHECKING:
+    from runtime.record import Record, TopicPartition
+
+Read = Callable[["Record"], tuple[bytes, Any] | None]  # `Core.read`
+
+
+class Unanswered(NamedTuple):
+    """A record with its input; or with what is wrong with it, which is said, or raised, when its turn comes."""
+
+    record: Record
+    key: bytes | None  # None: of a record that is refused, which changes nobody's state
+    input: Any = None
+    refusal: Refused | None = None
+    impossible: AssertionError | None = None
+
+
+class ReadAhead:
+    """Records between the position of the reader and the one that is committed. Calls from one thread.
+
+    It holds no more than `records_max`, and stops at `bytes_max` of values, which may be passed by one read.
+    """
+
+    def __init__(self, read: Read, inputs: Iterable[TopicPartition], *, records_max: int, bytes_max: int) -> None:
+        self._read = read
+        self._records_max = records_max
+        self._bytes_max = bytes_max
+        self._queues: dict[TopicPartition, deque[Unanswered]] = {item: deque() for item in inputs}
+        self._about: Counter[bytes] = Counter()  # only keys of which there is something
+        self._count = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def room(self) -> int:
+        """How many records more may be read."""
+        return self._records_max - self._count if self._bytes < self._bytes_max else 0
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Hold what was read; what is not for us is none of ours."""
+        for record in records:
+            entry = self._understood(record)
+            if entry is None:
+                continue
+            self._queues[record[:2]].append(entry)  # type: ignore[index]  # a tuple is its own kind of name
+            self._count += 1
+            self._bytes += len(record.value or b"")
+            if entry.key is not None:
+                self._about[entry.key] += 1
+
+    def take(self, records_max: int, bytes_max: int) -> list[Unanswered]:
+        """The next ones to be answered, in the order of each input; inputs take turns, so that none waits for another.
+
+        At least one, where there is any.
+        """
+        taken: list[Unanswered] = []
+        size = 0
+        while self._count and len(taken) < records_max and size < bytes_max:
+            for queue in self._queues.values():
+                if queue and len(taken) < records_max:
+                    taken.append(entry := queue.popleft())
+                    size += self._leaves(entry)
+        return taken
+
+    def is_known(self, key: bytes) -> bool:
+        """Whether nothing is held that is about a key, or about what all keys share."""
+        return key not in self._about and PARTITION not in self._about
+
+    def position(self, item: TopicPartition, polled: int) -> int:
+        """Where the first record of an input stands that is not answered, given where the next one is read."""
+        queue = self._queues[item]
+        return queue[0].record.offset if queue else polled
+
+    def _understood(self, record: Record) -> Unanswered | None:
+        try:
+            read = self._read(record)
+        except Refused as refusal:
+            return Unanswered(record, None, refusal=refusal)
+        except AssertionError as impossible:  # What was read before it is to be answered before it stops us.
+            return Unanswered(record, PARTITION, impossible=impossible)
+        return None if read is None else Unanswered(record, *read)
+
+    def _leaves(self, entry: Unanswered) -> int:
+        size = len(entry.record.value or b"")
+        self._count -= 1
+        self._bytes -= size
+        if entry.key is not None:
+            self._about[entry.key] -= 1
+            if not self._about[entry.key]:
+                del self._about[entry.key]
+        return size

@@ -1,0 +1,265 @@
+"""A flood of records of one key leaves the other keys of its partition their time, and changes nothing else.
+
+What was read and is not answered holds back whom it is about, and nobody else; a successor reads it again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runtime import footer as framing
+from runtime.continuity import Halted
+from runtime.limits import Limits
+from runtime.logs.simulated import SimulatedLog
+from runtime.machine import PARTITION, Woken
+from runtime.read_ahead import ReadAhead
+from runtime.record import Record, TopicPartition
+from schemas import topics
+from schemas.facts import CommandRejected, Fact, SchedulePaused, ScheduleResumed
+from schemas.faults import Fault, Refused
+from simulation.clock import ManualClock
+from tests.runtime.shell import CHANGELOG, CHANGES, NOON, Shell
+from tests.runtime.toy import Add
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FLOOD = 2000
+SECOND = timedelta(seconds=1)
+FEW = Limits(records=50)  # a step has four looks at the log, at each of which it gets half of that on average
+
+
+def flooded(*behind: Add | bytes, limits: Limits = FEW, **wakes: timedelta) -> Shell:
+    """A second before `b` is due a flood of `a` is published, and something behind it."""
+    clock = ManualClock(NOON)
+    shell = Shell(SimulatedLog(7, clock), clock, limits=limits)
+    shell.publish(Add(name="b", wake_at=NOON + 2 * SECOND))
+    shell.publish(*[Add(name=name, wake_at=NOON + after) for name, after in wakes.items()])
+    shell.settle()
+    clock.advance(SECOND)
+    shell.publish(*[Add(name="a") for _ in range(FLOOD)])
+    shell.publish(*behind)
+    clock.advance(2 * SECOND)
+    return shell
+
+
+def woken(facts: Iterable[Fact], name: str = "b") -> int:
+    return sum(isinstance(fact, SchedulePaused) and fact.schedule == name for fact in facts)
+
+
+def counted(facts: Iterable[Fact], name: str = "a") -> list[int]:
+    return [fact.version for fact in facts if isinstance(fact, ScheduleResumed) and fact.schedule == name]
+
+
+def steps_until_woken(shell: Shell, name: str = "b") -> tuple[int, int]:
+    """How many steps it took until a key was woken, and how many records of `a` were answered by then."""
+    for step in range(1, 400):
+        shell.processor.step(0.0)
+        decided = [(key, input_) for key, input_, _ in shell.core.decided]
+        if any(key == name and isinstance(input_, Woken) for key, input_ in decided):
+            return step, sum(key == "a" for key, _ in decided)
+    raise AssertionError(f"{name} is never woken")
+
+
+def test_a_key_is_woken_at_its_time_while_a_flood_of_another_is_answered() -> None:
+    """As soon as the flood is read, which is done four times as fast as it is answered."""
+    steps, answered = steps_until_woken(flooded())
+    assert steps <= 30
+    assert answered <= FLOOD * 3 / 4
+
+
+def test_a_key_waits_for_a_record_of_its_own_behind_the_flood() -> None:
+    """It was published before the key is due: a pause, say."""
+    shell = flooded(Add(name="b", times=5))
+    _, answered = steps_until_woken(shell)
+    assert answered > FLOOD - 50
+    decided = [type(input_).__name__ for name, input_, _ in shell.core.decided if name == "b"]
+    assert decided == ["Add", "Add", "Woken"]
+
+
+def test_a_key_whose_record_is_answered_waits_no_longer() -> None:
+    """What stands before the flood is answered first."""
+    clock = ManualClock(NOON)
+    shell = Shell(SimulatedLog(7, clock), clock, limits=FEW)
+    shell.publish(Add(name="b", wake_at=NOON + SECOND), *[Add(name="a") for _ in range(FLOOD)])
+    clock.advance(2 * SECOND)
+    steps, _ = steps_until_woken(shell)
+    assert steps <= 30
+
+
+def test_what_all_keys_share_holds_all_of_them_back() -> None:
+    """A record that changes it is answered before any time behind it is decided."""
+    _, answered = steps_until_woken(flooded(Add(name=PARTITION.decode())))
+    assert answered > FLOOD - 50
+
+
+def test_a_record_that_cannot_be_read_holds_nobody_back() -> None:
+    """Whomever it was about, it changes nothing; it is refused in its turn."""
+    shell = flooded(b"{not json", Add(name="b", times=-1))
+    steps, _ = steps_until_woken(shell)
+    assert steps <= 30
+    assert shell.facts(topics.REJECTIONS) == []
+    shell.settle()
+    assert [type(fact) for fact in shell.facts(topics.REJECTIONS)] == [CommandRejected, CommandRejected]
+
+
+def test_a_record_of_a_newer_version_stops_the_partition_in_its_turn() -> None:
+    """What stands before it is answered; and no time behind it is decided, for nobody knows whom it is about."""
+    shell = flooded(b"impossible")
+    with pytest.raises(AssertionError, match="impossible"):
+        shell.settle()
+    assert len(counted(shell.facts())) > FLOOD - 50
+    assert woken(shell.facts()) == 0
+
+
+def test_what_is_decided_against_the_evidence_waits_for_all_that_is_read() -> None:
+    """Whoever reads the decision record sees up to where everything was answered."""
+    shell = flooded()
+    shell.publish(Add(name="c", evidence_at=NOON + 3 * SECOND))
+    shell.clock.advance(SECOND)
+    _, answered = steps_until_woken(shell, "c")
+    assert answered == FLOOD
+    moment = next(moment for name, input_, moment in shell.core.decided if name == "c" and isinstance(input_, Woken))
+    assert moment.read_until >= NOON + 3 * SECOND
+
+
+def test_who_is_woken_ahead_is_told_that_it_is_known_further_than_all_is_read() -> None:
+    """All was read until the flood began; everything about this key is known until now."""
+    shell = flooded()
+    steps_until_woken(shell)
+    moment = next(moment for name, input_, moment in shell.core.decided if name == "b" and isinstance(input_, Woken))
+    assert (moment.now, moment.known_until) == (NOON + 3 * SECOND, NOON + 3 * SECOND)
+    assert moment.horizon == NOON + 3 * SECOND
+    assert moment.read_until == NOON
+
+
+def test_a_footer_speaks_only_for_what_is_answered() -> None:
+    """The position is that of the first record without an answer, and nothing behind it counts as decided."""
+    shell = flooded()
+    _, answered = steps_until_woken(shell)
+    footer = framing.read_footer(shell.records(*CHANGELOG)[-1].value or b"")
+    positions = framing.positions_of(footer.positions)
+    offsets = [record.offset for record in shell.records(*CHANGES)]
+    assert positions[CHANGES] == offsets[1 + answered]
+    assert footer.decided_until == NOON
+    shell.settle()
+    footer = framing.read_footer(shell.records(*CHANGELOG)[-1].value or b"")
+    assert footer.decided_until == NOON + 3 * SECOND
+
+
+@pytest.mark.parametrize("lose_store", [False, True])
+def test_a_successor_answers_what_was_read_and_not_answered(lose_store: bool) -> None:
+    """Each record of the flood once, and the key that was woken ahead is not woken again."""
+    shell = flooded()
+    steps_until_woken(shell)
+    shell.restart(lose_store=lose_store)
+    shell.settle()
+    shell.advance(seconds=1)
+    assert counted(shell.facts()) == [*range(1, FLOOD + 1)]
+    assert woken(shell.facts()) == 1
+
+
+def test_more_than_the_bound_is_not_read_ahead() -> None:
+    """Who would have to hold too much answers first: then a flood holds all back until the rest of it has room."""
+    _, answered = steps_until_woken(flooded(limits=Limits(records=50, ahead_records=200)))
+    assert FLOOD - 300 <= answered < FLOOD
+
+
+def test_what_the_log_has_lost_behind_a_reader_is_answered_while_it_is_held() -> None:
+    """Retention passed the reader in the middle of a flood: what it has in hand is not lost with the rest."""
+    shell = flooded()
+    for _ in range(3):
+        shell.processor.step(0.0)
+    assert isinstance(shell.log, SimulatedLog)
+    changes = shell.log._topics[topics.SCHEDULE_CHANGES].partitions[0]
+    kept = changes.records[-1:]
+    changes.records, changes.begin = kept, kept[0].offset
+    held = len(shell.processor._ahead)
+    assert held
+    answered = len(counted(shell.facts()))
+    with pytest.raises(Halted, match=f"was read up to {1 + answered + held} only"):
+        shell.settle()
+    assert len(counted(shell.facts())) == answered + held
+
+
+def test_many_keys_that_wait_do_not_hide_one_that_need_not() -> None:
+    """The index is walked on from where the last batch stopped, also past those who have to wait."""
+    many = [f"aa{number:03d}" for number in range(100)]
+    limits = Limits(records=50, woken_keys=8)
+    shell = flooded(*[Add(name=name) for name in many], limits=limits, **dict.fromkeys(many, 2 * SECOND))
+    _, answered = steps_until_woken(shell)
+    assert answered < FLOOD
+    shell.settle()
+    facts = shell.facts()
+    assert [woken(facts, name) for name in many] == [1] * 100
+
+
+# --- the buffer by itself ---------------------------------------------------------------------------------------------
+
+OUTCOMES = TopicPartition(topics.RUN_OUTCOMES, 0)
+
+
+def record(where: TopicPartition, offset: int, value: bytes) -> Record:
+    return Record(*where, offset, None, value, (), NOON)
+
+
+def read(given: Record) -> tuple[bytes, str] | None:
+    """The value is the key; some are refused, and some are for nobody."""
+    if given.value == b"refused":
+        raise Refused(Fault(pointer="", code="refused", message="is refused"))
+    return None if given.value == b"ignored" else (given.value or b"", "input")
+
+
+def held(*values: bytes, where: TopicPartition = CHANGES, into: ReadAhead | None = None) -> ReadAhead:
+    ahead = ReadAhead(read, (CHANGES, OUTCOMES), records_max=10, bytes_max=100) if into is None else into
+    ahead.add(record(where, 10 + number, value) for number, value in enumerate(values))
+    return ahead
+
+
+def test_inputs_take_turns_and_each_keeps_its_order() -> None:
+    ahead = held(b"a", b"b", b"c", b"d")
+    held(b"x", b"y", where=OUTCOMES, into=ahead)
+    assert [entry.key for entry in ahead.take(5, 100)] == [b"a", b"x", b"b", b"y", b"c"]
+    assert [entry.key for entry in ahead.take(5, 100)] == [b"d"]
+
+
+def test_positions_stand_before_what_is_held_and_at_the_reader_where_nothing_is() -> None:
+    ahead = held(b"ignored", b"a", b"b", b"ignored")
+    assert (ahead.position(CHANGES, 14), ahead.position(OUTCOMES, 3)) == (11, 3)
+    ahead.take(1, 100)
+    assert ahead.position(CHANGES, 14) == 12
+    ahead.take(1, 100)
+    assert ahead.position(CHANGES, 14) == 14
+
+
+def test_a_key_is_known_when_the_last_of_its_records_is_taken() -> None:
+    ahead = held(b"a", b"b", b"a")
+    assert [ahead.is_known(key) for key in (b"a", b"b", b"c")] == [False, False, True]
+    ahead.take(2, 100)
+    assert [ahead.is_known(key) for key in (b"a", b"b", b"c")] == [False, True, True]
+    ahead.take(1, 100)
+    assert ahead.is_known(b"a")
+
+
+def test_a_refused_record_has_its_turn_and_is_about_nobody() -> None:
+    ahead = held(b"refused", b"a")
+    assert ahead.is_known(b"b")
+    first, second = ahead.take(5, 100)
+    assert (first.key, first.refusal is not None, second.key) == (None, True, b"a")
+
+
+def test_there_is_room_up_to_so_many_records_and_while_there_are_bytes() -> None:
+    ahead = held(*[b"a"] * 7)
+    assert ahead.room == 3
+    held(b"b" * 200, into=ahead)
+    assert ahead.room == 0
+    ahead.take(8, 1000)
+    assert (ahead.room, len(ahead)) == (10, 0)
+
+
+def test_one_record_is_taken_however_large_it_is() -> None:
+    ahead = held(b"a" * 50, b"b")
+    assert [len(entry.key or b"") for entry in ahead.take(5, 10)] == [50]

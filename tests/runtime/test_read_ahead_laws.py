@@ -1,0 +1,138 @@
+"""What is decided does not depend on how far is read ahead of what is answered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.limits import Limits
+from runtime.logs.simulated import SimulatedLog
+from schemas import topics
+from schemas.facts import OccurrenceSkipped, RunCreated
+from simulation.clock import ManualClock
+from simulation.line import Line
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+ONE = topics.Layout(schedule=1, shard=1)
+TICK = timedelta(milliseconds=700)  # occurrences of every second stand apart from what is published
+NAMES = ("a", "b", "c")
+PLAIN = Limits(records=1000, ahead_records=1000)  # all that there is, in one step
+
+Op = tuple[str, Any]
+OPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("flood"), st.integers(1, 20)),
+        st.tuples(st.sampled_from(["pause", "resume", "trigger"]), st.sampled_from(NAMES)),
+        st.tuples(st.sampled_from(["poison", "job", "tick", "crash"]), st.none()),
+        st.tuples(st.just("step"), st.integers(1, 4)),
+    ),
+    max_size=30,
+)
+BOUNDS = st.builds(
+    Limits,
+    records=st.sampled_from([1, 3, 20]),
+    ahead_records=st.sampled_from([1, 4, 30, 1000]),
+    ahead_bytes=st.sampled_from([1, 2000, 1 << 20]),
+    facts=st.sampled_from([1, 10, 2000]),
+    woken_keys=st.sampled_from([1, 2, 512]),
+    steps_per_key=st.sampled_from([1, 32]),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(ops=OPS, bounds=BOUNDS, seed=st.integers(0, 3))
+def test_each_occurrence_has_the_same_one_decision_however_much_is_read_ahead(
+    ops: list[Op], bounds: Limits, seed: int
+) -> None:
+    """Pauses are known before what they are about, runs are created once, whoever dies on the way."""
+    assert decisions(ops, bounds, seed) == decisions(ops, PLAIN, seed)
+
+
+@pytest.mark.parametrize("ahead", [1, 10, 1000])
+def test_a_pause_behind_a_flood_holds_and_its_neighbours_go_on(ahead: int) -> None:
+    """Published before ten seconds of occurrences, and read long after them."""
+    ops: list[Op] = [("flood", 200), ("pause", "b"), *[("tick", None), ("step", 1)] * 15]
+    found = decisions(ops, Limits(records=5, ahead_records=ahead), 1)
+    assert {what for (name, _), what in found.items() if name == "b"} == {"paused"}
+    assert {what for (name, _), what in found.items() if name == "c"} == {"created"}
+    assert len([name for name, _ in found if name == "c"]) == 10
+
+
+def decisions(ops: list[Op], limits: Limits, seed: int) -> dict[tuple[str, str], str]:
+    """What became of each occurrence and of each trigger, once all is settled; it fails where something has two."""
+    clock = ManualClock(NOON)
+    line = Line(SimulatedLog(seed, clock), clock, layout=ONE, limits=limits)
+    for name in NAMES:
+        line.command("schedule.put", schedule(name))
+    settle(line)
+    for number, (what, about) in enumerate(ops):
+        play(line, what, about, number)
+    settle(line)
+    return told(line)
+
+
+def settle(line: Line) -> None:
+    """The scheduler's partition alone: what becomes of its runs is nothing to it here."""
+    while line.processors[0].step(0.0):
+        pass
+
+
+def play(line: Line, what: str, about: Any, number: int) -> None:
+    match what:
+        case "flood":
+            for each in range(about):
+                trigger(line, "a", f"flood-{number}-{each}")
+        case "pause" | "resume":
+            line.command(f"schedule.{what}", {"tenant": "acme", "name": about}, id_=f"{what}-{number}")
+        case "trigger":
+            trigger(line, about, f"trigger-{number}")
+        case "poison":
+            line.command("schedule.pause", {"tenant": "acme", "name": "b", "unknown": 1}, id_=f"poison-{number}")
+        case "job":
+            job = {"target": {"type": "task", "name": f"t{number}"}}
+            line.command("job.put", {"tenant": "acme", "name": "j", "definition": job}, id_=f"job-{number}")
+        case "tick":
+            line.clock.advance(TICK)
+        case "crash":
+            line.start()
+        case "step":
+            for _ in range(about):
+                line.processors[0].step(0.0)
+
+
+def trigger(line: Line, name: str, id_: str) -> None:
+    line.command("schedule.trigger", {"tenant": "acme", "name": name}, id_=id_)
+
+
+def schedule(name: str) -> dict[str, Any]:
+    definition = {
+        "trigger": {"cron": "* * * * * *"},
+        "overlap": {"policy": "allow_all"},
+        "job": {"target": {"type": "task", "name": "work"}},
+    }
+    return {"tenant": "acme", "name": name, "definition": definition}
+
+
+def told(line: Line) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for fact in line.facts(topics.RUN_EVENTS):
+        for key, what in outcomes(fact):
+            assert key not in found, f"{key} is {found[key]}, and {what}"
+            found[key] = what
+    return found
+
+
+def outcomes(fact: Any) -> list[tuple[tuple[str, str], str]]:
+    if isinstance(fact, RunCreated):
+        return [((fact.schedule, fact.run_id.rpartition(".")[2]), "created")]
+    if not isinstance(fact, OccurrenceSkipped):
+        return []
+    first = fact.nominal_time if fact.range is None else fact.range.from_
+    assert first is not None
+    count = 1 if fact.range is None else fact.range.count
+    seconds = [first + timedelta(seconds=number) for number in range(count)]
+    return [((fact.schedule, f"{each:%Y%m%dT%H%M%SZ}"), fact.reason.value) for each in seconds]
