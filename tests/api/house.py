@@ -46,8 +46,9 @@ class House:
 
     def __init__(
         self, folder: Path, *, now: Callable[[], datetime] | None = None, log: Any = None,
-        require_declared: bool = False,
+        require_declared: bool = False, closes_log: bool = True,
     ) -> None:  # fmt: skip
+        self._closes_log = closes_log
         self.now = now or SystemClock().now
         self.log = log or SimulatedLog(3, SystemClock())
         if log is None:
@@ -91,7 +92,8 @@ class House:
         for service in reversed(self.running):
             assert service.stop(SECONDS)
         self.engine.dispose()
-        self.log.close()
+        if self._closes_log:
+            self.log.close()
 
     @property
     def running(self) -> tuple[Any, ...]:

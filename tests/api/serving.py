@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -15,13 +16,13 @@ from tests.api.house import SECONDS, House
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[tuple[House, str]]:
-    """A house with a server of its own thread and loop; ends with the block."""
+def serving(folder: Path, *, log: Any = None) -> Iterator[tuple[House, str]]:
+    """A house with a server of its own thread and loop; ends with the block. A `log` that is given stays open."""
     ready, stop = threading.Event(), asyncio.Event()
     found: list[tuple[House, str, asyncio.AbstractEventLoop]] = []
 
     async def serve() -> None:
-        async with House(folder) as house:
+        async with House(folder, log=log, closes_log=log is None) as house:
             listening = socket.create_server(("127.0.0.1", 0))  # who connects before the server serves waits for it
             server = uvicorn.Server(uvicorn.Config(house.app, log_level="error", timeout_graceful_shutdown=1))
             task = asyncio.create_task(server.serve(sockets=[listening]))
