@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager
+from functools import partial
 from queue import Queue
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ WITHIN = 4 * SOON  # in which each of them has runs; the machine may do other th
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[EmbeddedLog, str]]:
     """A log, and the address of a server; the queue `wide` has three shards, and runs every second in all of them."""
-    monkeypatch.setattr(references.Queue, "LATER", ())
+    monkeypatch.setattr(references.Queue, "LATER", (), raising=False)
     with opened(tmp_path) as log, running(log, tmp_path):
         (tmp_path / "api").mkdir()
         with serving(tmp_path / "api", log=log) as (_, url):
@@ -54,14 +55,14 @@ def shards_used(log: EmbeddedLog) -> set[int]:
 @contextmanager
 def working(url: str, slots: int) -> Iterator[None]:
     """A worker of the SDK, in a thread of its own."""
-    begun: Queue[Callable[[], None]] = Queue()
+    begun: Queue[Callable[[], object]] = Queue()
 
     async def work() -> None:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         worker = Worker("wide", url=url, slots=slots, name="w1", grace_seconds=5)
         worker.task("it")(lambda: "done")
         await worker.start()
-        begun.put(lambda: loop.call_soon_threadsafe(stop.set) and None)
+        begun.put(partial(loop.call_soon_threadsafe, stop.set))
         await stop.wait()
         await worker.stop()
 
