@@ -21,6 +21,7 @@ How to read it, outside in:
     shard        the state: rows and indexes      run, leases, bodies, memory    what is stored
                                                   waiting, workforce, pools, deferrals, timers, ordered    indexes
     shares       whose turn it is in a lane       limits, pacing, budgets        what holds a run, and for how long
+    portions     what one shard of several may use of a limit
                                                   holds, held                    all that together, and who is told
     breakers, tripping, resets                    what is held because it fails, and who closes it
 

@@ -16,16 +16,17 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from dispatcher import portions
+from dispatcher.portions import Portion
 from dispatcher.shard import Shard
 from runtime.machine import Moment, Rows
-from schemas import codec, durations
+from schemas import codec, durations, placing
 from schemas.facts import BreakerPolicy, CatalogAdopted, CatalogEntry
 from schemas.frozen import frozen
 from schemas.internal import LimitsAdopted, QueueLimits, TenantLimits
 
 ROLE = "dispatcher"
 ADOPTED = frozenset({"queue", "tenant"})  # kinds of the catalog that decisions here rest on
-ANY_QUEUE = "*"  # in a tenant's quota: every queue that has no entry of its own
 CHANGES_PER_STEP = 256  # that a shard takes over at once: a new one begins with all there are
 HEAD, DEFINITION = b"s", b"x/"
 CHANGE, CHANGE_END = b"o/", b"o0"  # "0" follows "/"
@@ -126,10 +127,13 @@ def follow(shard: Shard, shared: object, moment: Moment) -> Sequence[LimitsAdopt
     return (fact,)
 
 
-def limits_of(shard: Shard, tenant: str, followed: Sequence[LimitsAdopted]) -> TenantLimits:
-    """A tenant's limits, those included that the same decision takes over."""
-    known = shard.limits.tenants.get(tenant, TenantLimits())
-    return followed[0].tenants.get(tenant, known) if followed else known
+def portion_of(shard: Shard, tenant: str, followed: Sequence[LimitsAdopted]) -> Portion:
+    """What a tenant may use of the shard, by what is defined and by what the same decision takes over of it."""
+    if not followed:
+        return shard.limits.portion(tenant)
+    queue = followed[0].limits or shard.limits.queue
+    limits = followed[0].tenants.get(tenant) or shard.limits.tenants.get(tenant, TenantLimits())
+    return portions.of_tenant(limits, queue.shards, shard.number)
 
 
 def _changes(rows: Rows, offset: int) -> Iterator[tuple[int, str, str, str, Mapping[str, Any]]]:
@@ -149,8 +153,7 @@ def _queue_limits(definition: Mapping[str, Any], since: datetime) -> QueueLimits
 
 
 def _tenant_limits(definition: Mapping[str, Any], queue: str, since: datetime) -> TenantLimits:
-    quotas = definition.get("quota", {}).get("queues", {})
-    quota = quotas.get(queue) or quotas.get(ANY_QUEUE) or {}
+    quota = placing.quota_of(definition, queue)
     return TenantLimits(
         running=quota.get("running"), queued=quota.get("queued"), rate=quota.get("rate"),
         paused_at=None if quota.get("paused") is None else since,

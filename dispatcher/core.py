@@ -100,9 +100,9 @@ class DispatcherCore:
 
 def _decide(shard: Shard, input_: Any, moment: Moment, followed: Sequence[LimitsAdopted]) -> Sequence[Fact]:
     if type(input_) is RunCreated:
-        return creating.decide(shard, input_, moment, adoption.limits_of(shard, input_.tenant, followed))
+        return creating.decide(shard, input_, moment, adoption.portion_of(shard, input_.tenant, followed))
     if type(input_) is RunInquired:
-        return inquiries.decide(shard, input_, moment, adoption.limits_of(shard, input_.run.tenant, followed))
+        return inquiries.decide(shard, input_, moment, adoption.portion_of(shard, input_.run.tenant, followed))
     return DECISIONS[type(input_)](shard, input_, moment)
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dispatcher.portions import Portion
 from dispatcher.shard import Shard
 from runtime.machine import Moment
 from schemas.facts import ErrorInfo, Fact, Outcome, RunCreated, RunFinished
-from schemas.internal import TenantLimits
 
 
-def decide(shard: Shard, run: RunCreated, moment: Moment, limits: TenantLimits) -> Sequence[Fact]:
+def decide(shard: Shard, run: RunCreated, moment: Moment, portion: Portion) -> Sequence[Fact]:
     """A run is taken once: `runs` may hold it twice after a failure. Above its tenant's quota it ends at once."""
     if shard.knows(run):
         return ()
     waiting = shard.limits.waiting[run.tenant]
-    if limits.queued is None or waiting < limits.queued:
+    if portion.queued is None or waiting < portion.queued:
         return (run,)
-    message = f"{waiting} runs of tenant {run.tenant} wait in queue {shard.queue}, of {limits.queued} that may"
+    place = f"queue {shard.queue}" if shard.limits.queue.shards == 1 else f"shard {shard.name}"
+    message = f"{waiting} runs of tenant {run.tenant} wait in {place}, of {portion.queued} that may"
     finished = RunFinished(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, version=run.version, cause=run.cause,
         outcome=Outcome.EXPIRED, attempts=0, created_at=run.created_at, finished_at=moment.now,

@@ -16,9 +16,9 @@ from dispatcher.workforce import Workforce
 class Holds:
     """Implements `waiting.Rules`. `budgets` and `shares` follow from hand-outs, `limits` from what is defined too."""
 
-    def __init__(self, workforce: Workforce, on_breaker: Callable[[str, str], None]) -> None:
+    def __init__(self, number: int, workforce: Workforce, on_breaker: Callable[[str, str], None]) -> None:
         self._workforce = workforce
-        self.limits = Limits()
+        self.limits = Limits(number)
         self.breakers = Breakers(self.limits.breaker_of, workforce.takers, on_breaker)
         self.budgets: dict[str, Budget] = {}  # by tenant/schedule
         self.shares: dict[str, Share] = {}  # by lane

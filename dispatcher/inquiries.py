@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 from dispatcher import creating
 from dispatcher.memory import Remembered
+from dispatcher.portions import Portion
 from dispatcher.run import key_of
 from dispatcher.shard import Shard
 from runtime.machine import Moment
 from schemas.facts import Fact, Outcome, RunCreated, RunFinished
-from schemas.internal import RunInquired, TenantLimits
+from schemas.internal import RunInquired
 
 
-def decide(shard: Shard, inquiry: RunInquired, moment: Moment, limits: TenantLimits) -> Sequence[Fact]:
+def decide(shard: Shard, inquiry: RunInquired, moment: Moment, portion: Portion) -> Sequence[Fact]:
     """The facts that follow from an inquiry."""
     run = inquiry.run
     if key_of(run) in shard.runs:
@@ -26,7 +27,7 @@ def decide(shard: Shard, inquiry: RunInquired, moment: Moment, limits: TenantLim
     if remembered is not None:
         return (_repeat(shard, run, remembered),)
     if run.created_at >= shard.memory.keeps_since(moment.now):
-        return creating.decide(shard, run, moment, limits)
+        return creating.decide(shard, run, moment, portion)
     return (_unknown(shard, run, moment),)
 
 

@@ -1,23 +1,24 @@
 """What is allowed and how much of it is used: quotas of tenants, rates, and concurrency keys.
 
-What is allowed stands in the catalog, for keys in the runs themselves, and comes here by facts. What is used follows
-from the runs that are open. A run that was taken back from its worker counts no longer, though the worker may not know
-yet: the next holder has the newer lease.
+What is allowed stands in the catalog, for keys in the runs themselves, and comes here by facts; of what is given for a
+queue with several shards, each has its portion. What is used follows from the runs that are open. A run that was taken
+back from its worker counts no longer, though the worker may not know yet: the next holder has the newer lease.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from functools import lru_cache
 
-from dispatcher import pacing
+from dispatcher import pacing, portions
+from dispatcher.portions import Portion
 from dispatcher.run import OpenRun
-from schemas import rates
 from schemas.facts import BreakerPolicy
 from schemas.frozen import frozen
 from schemas.internal import QueueLimits, TenantLimits
+from schemas.rates import Rate
 
+NO_LIMITS, UNLIMITED = TenantLimits(), Portion()
 KeyName = tuple[str, str]  # tenant, concurrency key
 
 
@@ -45,11 +46,13 @@ class KeyUse:
 
 
 class Limits:
-    """Of one shard."""
+    """Of one shard, by its number."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self._number = number
         self.queue = QueueLimits()
-        self.tenants: dict[str, TenantLimits] = {}
+        self.tenants: dict[str, TenantLimits] = {}  # of the whole queue
+        self._portions: dict[str, Portion] = {}  # of them
         self.paces: dict[str, Pace] = {}
         self.running: Counter[str] = Counter()
         self.waiting: Counter[str] = Counter()
@@ -83,10 +86,14 @@ class Limits:
         limits = self.tenants.get(tenant)
         return None if limits is None else limits.breaker
 
+    def portion(self, tenant: str) -> Portion:
+        """What a tenant may use here."""
+        return self._portions.get(tenant, UNLIMITED)
+
     def is_full(self, tenant: str) -> bool:
         """Whether a tenant has as many runs at work as it may."""
-        limits = self.tenants.get(tenant)
-        return limits is not None and limits.running is not None and self.running[tenant] >= limits.running
+        portion = self._portions.get(tenant)
+        return portion is not None and portion.running is not None and self.running[tenant] >= portion.running
 
     def is_key_full(self, key: KeyName) -> bool:
         """Whether as many runs of the key are at work as may be."""
@@ -94,40 +101,46 @@ class Limits:
 
     def is_limited(self, tenant: str) -> bool:
         """Whether what a tenant may be handed depends on what it was handed just now."""
-        limits = self.tenants.get(tenant)
-        return limits is not None and (limits.running is not None or limits.rate is not None)
+        portion = self._portions.get(tenant)
+        return portion is not None and (portion.running is not None or portion.rate is not None)
 
     def has_rate(self, tenant: str) -> bool:
         """Whether hand-outs of a tenant are paced."""
-        limits = self.tenants.get(tenant)
-        return self.queue.rate is not None or (limits is not None and limits.rate is not None)
+        return self.queue.rate is not None or self.portion(tenant).rate is not None
 
     def tenant_opens_at(self, tenant: str) -> datetime | None:
         """From when a tenant's rate allows a hand-out; None: always."""
-        limits = self.tenants.get(tenant)
-        return None if limits is None else self._opens_at(limits.rate, tenant)
+        portion = self._portions.get(tenant)
+        return None if portion is None else self._opens_at(portion.rate, tenant)
 
     def queue_opens_at(self) -> datetime | None:
         """From when the queue's own rate allows one."""
-        return self._opens_at(self.queue.rate, "")
+        return self._opens_at(self._queue_rate(), "")
 
-    def _opens_at(self, rate: str | None, tenant: str) -> datetime | None:
+    def _queue_rate(self) -> Rate | None:
+        return portions.of_rate(self.queue.rate, self.queue.shards)
+
+    def _opens_at(self, rate: Rate | None, tenant: str) -> datetime | None:
         pace = self.paces.get(tenant)
-        return None if rate is None or pace is None else pacing.opens_at(_rate(rate), pace.reserved_until)
+        return None if rate is None or pace is None else pacing.opens_at(rate, pace.reserved_until)
 
     # --- changes --------------------------------------------------------------------------------------------------
 
     def define_queue(self, limits: QueueLimits) -> None:
-        """What the queue's definition says from now on."""
+        """What the queue's definition says from now on. With another number of shards all portions are others."""
         self.queue = limits
         if limits.rate is None:
             self.paces.pop("", None)
+        for tenant, given in self.tenants.items():
+            self._portions[tenant] = portions.of_tenant(given, limits.shards, self._number)
 
     def define_tenant(self, tenant: str, limits: TenantLimits) -> None:
         """What a tenant's definition says of the queue from now on."""
         self.tenants.pop(tenant, None)
-        if limits != TenantLimits():
+        self._portions.pop(tenant, None)
+        if limits != NO_LIMITS:
             self.tenants[tenant] = limits
+            self._portions[tenant] = portions.of_tenant(limits, self.queue.shards, self._number)
         if limits.rate is None:
             self.paces.pop(tenant, None)
 
@@ -166,12 +179,11 @@ class Limits:
 
     def pace(self, tenant: str, at: datetime) -> list[str]:
         """A run of the tenant is handed out: whose rate is used further now, "" for the queue's."""
-        limits = self.tenants.get(tenant)
-        asked = {"": self.queue.rate, tenant: None if limits is None else limits.rate}
+        asked = {"": self._queue_rate(), tenant: self.portion(tenant).rate}
         paced = [(name, rate) for name, rate in asked.items() if rate is not None]
         for name, rate in paced:
             known = self.paces.get(name)
-            until = pacing.after(_rate(rate), None if known is None else known.reserved_until, at)
+            until = pacing.after(rate, None if known is None else known.reserved_until, at)
             self.paces[name] = Pace(tenant=name, reserved_until=until)
         return [name for name, _ in paced]
 
@@ -179,11 +191,6 @@ class Limits:
 def key_name(run: OpenRun) -> KeyName:
     """What the runs of a concurrency key go by: keys belong to a tenant."""
     return run.tenant, run.concurrency
-
-
-@lru_cache(maxsize=1024)  # as many as there are different ones in a deployment
-def _rate(text: str) -> rates.Rate:
-    return rates.parse(text)
 
 
 def _less(counter: Counter[str], name: str) -> None:

@@ -83,7 +83,7 @@ class Shard:
         self.leases: dict[str, OpenRun] = {}  # by lease: the last hand-out of each open run, live or ended
         self.workforce = Workforce(self._task_is_able)
         self.workforce.renewed_at, self.workforce.idle_since = head.renewed_at, head.idle_since
-        self.holds = Holds(self.workforce, self._breaker_changed)
+        self.holds = Holds(number, self.workforce, self._breaker_changed)
         self.limits, self.breakers = self.holds.limits, self.holds.breakers
         self.limits_offset = head.limits_offset
         self.told = head.told or Told()
@@ -197,7 +197,10 @@ class Shard:
             self.told = replace(self.told, resized_at=None if queue.shards == self.told.shards else at)
             self._touch_row(LIMITS, "")
             self._touch_row(PACE, "")
+            resized = queue.shards != self.limits.queue.shards
             self.limits.define_queue(queue)
+            for tenant in self.limits.tenants if resized else ():
+                self.waiting.tenant_changed(tenant)
         for tenant, limits in tenants.items():
             self._touch_row(LIMITS, tenant)
             self._touch_row(PACE, tenant)
@@ -377,9 +380,9 @@ def _restore_limits(shard: Shard, rows: Rows) -> None:
     limits, holds = shard.limits, shard.holds
     for name, value in _named(rows, LIMITS):
         if name:
-            limits.tenants[name] = codec.load(TenantLimits, value)
+            limits.define_tenant(name, codec.load(TenantLimits, value))
         else:
-            limits.queue = codec.load(QueueLimits, value)
+            limits.define_queue(codec.load(QueueLimits, value))
     for name, value in _named(rows, PACE):
         limits.paces[name] = codec.load(Pace, value)
     for name, value in _named(rows, SHARE):

@@ -195,6 +195,7 @@ class BreakerResetRequested(Fact):
     command_id: str = ""
     source: str = ""
     reply_to: int | None = None
+    shards: int = 1  # how many were asked, each with a request and an answer of its own
 
     @property
     def subject(self) -> str:
@@ -205,7 +206,8 @@ class BreakerResetRequested(Fact):
 class CommandAnswered(Fact):
     """The owner's answer to a command, on the asking node's partition of `replies`.
 
-    `status` is the HTTP status the door gives; `body` what it shows (version, run_id, words, next …).
+    `status` is the HTTP status the door gives; `body` what it shows (version, run_id, words, next …). Where several
+    owners answer, each gives `part` of `parts`: lists of their bodies go together, numbers add up.
     """
 
     TYPE: ClassVar[str] = "tidewheel.command.answered.v1"
@@ -214,6 +216,8 @@ class CommandAnswered(Fact):
     status: int
     body: Mapping[str, Any]
     faults: tuple[Fault, ...] = ()
+    part: int = 0
+    parts: int = 1
 
     @property
     def subject(self) -> str:

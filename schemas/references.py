@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from schemas import definitions, identity, rates, topics
 from schemas.definitions import Breaker, Cron
 from schemas.models import Day, Instant, LongerDuration, Model, Name, Whole, at_most, whole_seconds
+from schemas.placing import ANY_QUEUE
 from schemas.refusals import Misfit
 
-ANY_QUEUE = "*"  # stands for every queue that has no entry of its own
 WEIGHT_MAX = 1_000
 DATES_MAX = 10_000  # of one calendar: thirty years of the holidays of thirty countries, in 130 KB
 FREEZES_MAX = 100  # of one tenant or queue: each is looked at when an occurrence is due

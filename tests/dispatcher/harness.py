@@ -74,10 +74,11 @@ class MemoryRows:
 class Bench:
     """One shard under test. `facts` and `outputs` are everything so far; calls return what they added."""
 
-    def __init__(self, *, queue: str = QUEUE, remembered_for: timedelta = timedelta(days=3)) -> None:
-        self.core = DispatcherCore(LAYOUT, partition_of(queue, 0, LAYOUT), remembered_for=remembered_for)
-        self.key = shard_key(queue, 0)
-        self.queue = queue
+    def __init__(self, *, queue: str = QUEUE, shard: int = 0, remembered_for: timedelta = timedelta(days=3)) -> None:
+        self.partition = partition_of(queue, shard, LAYOUT)
+        self.core = DispatcherCore(LAYOUT, self.partition, remembered_for=remembered_for)
+        self.key = shard_key(queue, shard)
+        self.queue, self.shard = queue, shard
         self.rows = MemoryRows()
         self.state = self._load(self.rows)
         self.now = T0
@@ -137,8 +138,7 @@ class Bench:
     def record(self, fact: Fact) -> Record:
         topic = topics.ATTEMPTS if isinstance(fact, WorkerReport) else topics.RUNS
         _, value = codec.encode(fact, source="tidewheel/test", time=self.now)
-        partition = partition_of(self.queue, 0, LAYOUT)
-        return Record(topic, partition, 0, b"", value, (), self.now)
+        return Record(topic, self.partition, 0, b"", value, (), self.now)
 
     def happened(self, fact: Fact) -> None:
         """Something was decided that this harness does not decide."""
@@ -247,8 +247,8 @@ class WorkerSim:
         self.number += 1
         self.read_up_to = max([self.read_up_to, *(hand_out.offset for hand_out in self.inbox_records()[-1:])])
         report = WorkerReport(
-            queue=self.bench.queue, shard=0, worker=self.name, incarnation=self.incarnation, number=self.number,
-            inbox=self.inbox, read_up_to=self.read_up_to, slots=slots, tasks=self.tasks,
+            queue=self.bench.queue, shard=self.bench.shard, worker=self.name, incarnation=self.incarnation,
+            number=self.number, inbox=self.inbox, read_up_to=self.read_up_to, slots=slots, tasks=self.tasks,
             held=tuple(item.lease for item in held), started=tuple(item.lease for item in started),
             finished=tuple(finished), draining=draining,
         )  # fmt: skip

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 from schemas.facts import Outcome, RunDeferReason, RunDeferred, RunFinished
 from schemas.internal import HandOut, LimitsAdopted, QueueLimits, TenantLimits
+from tests.dispatcher.catalog import Catalog
 from tests.dispatcher.harness import T0, Bench, WorkerSim, cancel, of, only, run, succeeded
-from tests.dispatcher.test_quotas import Catalog, handed
+from tests.dispatcher.test_quotas import handed
 
 PAUSED = {"paused": {"note": "moving the database"}}
 

@@ -1,6 +1,5 @@
 """Quotas and rates from the definitions of tenants and queues: how a shard comes to them, and what they hold."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dispatcher import pacing
-from dispatcher.adoption import CHANGES_PER_STEP, CatalogRead, Shared
-from runtime.machine import PARTITION
-from runtime.record import Record
-from schemas import codec, topics
-from schemas.facts import CatalogAdopted, CatalogEntry, Concurrency, Outcome, RunDeferReason, RunDeferred, RunFinished
+from dispatcher.adoption import CHANGES_PER_STEP, CatalogRead
+from schemas import topics
+from schemas.facts import CatalogAdopted, Concurrency, Outcome, RunDeferReason, RunDeferred, RunFinished
 from schemas.internal import HandOut, LimitsAdopted, QueueLimits, TenantLimits
 from schemas.rates import Rate
-from tests.dispatcher.harness import T0, Bench, MemoryRows, WorkerSim, cancel, inquiry, job, of, only, run, succeeded
+from tests.dispatcher.catalog import Catalog
+from tests.dispatcher.harness import T0, Bench, WorkerSim, cancel, inquiry, job, of, only, run, succeeded
 
 SECOND = timedelta(seconds=1)
 
@@ -35,39 +33,6 @@ def handed(bench: Bench) -> list[str]:
 
 
 # --- how a shard comes to its limits -------------------------------------------------------------------------------
-
-
-class Catalog:
-    """The part of a partition that all shards share, and what it adopted."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.rows = MemoryRows()
-        self.offset = -1
-        bench.shared = self.state = self.load()
-
-    def load(self) -> Shared:
-        state = self.bench.core.load(PARTITION, self.rows)
-        assert isinstance(state, Shared)
-        return state
-
-    def put(self, kind: str, name: str, definition: Mapping[str, Any] | None) -> list[Any]:
-        self.offset += 1
-        tenant, own = (name, "_") if kind == "tenant" else ("_", name)
-        entry = CatalogEntry(
-            kind=kind, tenant=tenant, name=own, version=self.offset + 1, changed_at=T0, definition=definition
-        )  # fmt: skip
-        _, value = codec.encode(entry, source="tidewheel/test", time=T0)
-        record = Record(topics.CATALOG, 0, self.offset, entry.subject.encode(), value, (), T0)
-        read = self.bench.core.read(record)
-        assert read is not None
-        assert read[0] == PARTITION
-        facts = list(self.bench.core.decide(self.state, read[1], self.bench.moment(), self.state))
-        for fact in facts:
-            assert self.bench.core.key_of(fact) == PARTITION
-            self.bench.core.evolve(self.state, fact)
-        self.bench.core.save(PARTITION, self.state, self.rows)
-        return facts
 
 
 def test_the_partition_logs_what_it_adopts_of_queues_and_tenants_and_leaves_the_rest():
