@@ -2,15 +2,15 @@
 
 A command is appended to `schedule-changes` with the partition of `replies` on which this node listens. That partition
 is read from where it ended before the first command was sent, so no answer can be missed. Who waits too long is told
-where to ask later; the command stands all the same.
+where to ask later; the command stands all the same. What several owners answer together is one answer here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,13 @@ class _Asking:
     name: str
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[Answer]
+    heard: dict[int, Answer] = field(default_factory=dict)  # parts of an answer that several owners give
+
+    def hear(self, answer: Answer, part: int, parts: int) -> None:
+        """A part of the answer, usually the only one."""
+        self.heard[part] = answer
+        if len(self.heard) >= parts and not self.answer.done():
+            self.answer.set_result(together([self.heard[number] for number in sorted(self.heard)]))
 
     def is_meant(self, body: Mapping[str, Any]) -> bool:
         """Whether an answer with this body is about what was asked."""
@@ -164,16 +171,24 @@ class Commander(Threaded):
         )
         for each in list(asking):
             if each.is_meant(answer.body) and not each.loop.is_closed():
-                each.loop.call_soon_threadsafe(_settle, each.answer, answer)
+                each.loop.call_soon_threadsafe(each.hear, answer, data.get("part", 0), data.get("parts", 1))
 
     def _wake(self) -> None:
         if self._reader is not None:
             self._reader.wake()
 
 
-def _settle(future: asyncio.Future[Answer], answer: Answer) -> None:
-    if not future.done():
-        future.set_result(answer)
+def together(answers: Sequence[Answer]) -> Answer:
+    """One answer of several: lists go together, numbers add up, the rest is the same in all."""
+    first, *others = answers
+    body = dict(first.body)
+    for name, value in ((name, value) for other in others for name, value in other.body.items()):
+        if isinstance(value, list):
+            body[name] = [*body.get(name, ()), *value]
+        elif type(value) is int:
+            body[name] = body.get(name, 0) + value
+    faults = tuple(fault for answer in answers for fault in answer.faults)
+    return replace(answers[-1], status=max(answer.status for answer in answers), body=body, faults=faults)
 
 
 def _complain(error: Exception) -> None:

@@ -24,13 +24,20 @@ def decide(shard: Shard, request: BreakerResetRequested, moment: Moment) -> Sequ
     facts: list[Fact] = [_closed(shard, each, request, moment) for each in chosen]
     if request.reply_to is None:
         return facts
+    where = {"shard": shard.number} if request.shards > 1 else {}
     body = {
         "tenant": request.tenant,
         "queue": request.queue,
-        "reset": [{"breaker": each.name, "was": each.state.value, "since": _text(each.since)} for each in chosen],
+        "reset": [
+            {"breaker": each.name, "was": each.state.value, "since": _text(each.since), **where} for each in chosen
+        ],
         "left": len(tripped) - len(chosen),
     }
-    return [*facts, CommandAnswered(command_id=request.command_id, reply_to=request.reply_to, status=200, body=body)]
+    answer = CommandAnswered(
+        command_id=request.command_id, reply_to=request.reply_to, status=200, body=body, part=shard.number,
+        parts=request.shards,
+    )  # fmt: skip
+    return [*facts, answer]
 
 
 def _closed(shard: Shard, breaker: Breaker, request: BreakerResetRequested, moment: Moment) -> BreakerChanged:

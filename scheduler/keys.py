@@ -25,6 +25,7 @@ QUESTION_DUE = b"u/"  # + end, downstream/nominal  the same, to be judged when a
 QUESTION_STUCK = b"z/"  # + nominal, downstream/nominal  the same, until that occurrence has another fate
 RUN = b"r/"  # + run id                        a run without an outcome, whole
 VERSION = b"v/"  # + version                   a definition that still decides occurrences
+SHARDED = b"S/"  # + queue (PARTITION)         the most shards that the queue ever had, where those were several
 SKIP = b"k/"  # + nominal                      an occurrence that is to have no run
 REFERENCE = b"x/"  # + kind/tenant/name (PARTITION) an adopted calendar, queue or tenant
 TZ_RULES = b"t"  # (PARTITION)                  what the adopted tz database says of each zone

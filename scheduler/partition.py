@@ -153,6 +153,7 @@ def _adopt_row(state: PartitionState, entry: CatalogEntry) -> PartitionState:
     row = keys.adopted(entry.kind, entry.tenant, entry.name)
     known = _known(state, entry)
     had, was = freezes.are_in(known), shards.are_in(entry.kind, known)
+    shards.note(state, entry)
     if entry.definition is None:
         state.rows.delete(row)
     else:

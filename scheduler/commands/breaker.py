@@ -1,27 +1,28 @@
-"""`breaker.reset`: passed on to the shard that has the breaker; its dispatcher closes it and answers.
+"""`breaker.reset`: passed on to each shard that may have the breaker; their dispatchers close it and answer.
 
-Whoever owns a tenant's definition takes the wish: a breaker belongs to a tenant, and to no schedule.
+Whoever owns a tenant's definition takes the wish: a breaker belongs to a tenant, and to no schedule. Runs of a job are
+in as many shards as the schedules that make them, so each of these has a breaker of the job's, and of the host's.
 """
 
 from __future__ import annotations
 
+from scheduler import shards
 from scheduler.commands.verdict import Forwarded, Verdict
 from scheduler.context import Context
 from scheduler.state import ReferenceState
 from schemas.commands import BreakerReset, Command
 from schemas.internal import BreakerResetRequested
 
-SHARD = 0  # of a queue there is one: a definition with more is refused
-
 
 def reset(state: ReferenceState, command: Command, request: BreakerReset, context: Context) -> Verdict:
     """Pass it on."""
+    asked = shards.ever(context.shared, request.queue)
     return Forwarded(
-        facts=(
+        facts=tuple(
             BreakerResetRequested(
                 tenant=state.tenant,
                 queue=request.queue,
-                shard=SHARD,
+                shard=shard,
                 requested_at=context.now,
                 breaker=request.breaker,
                 by=request.by,
@@ -29,6 +30,8 @@ def reset(state: ReferenceState, command: Command, request: BreakerReset, contex
                 command_id=command.id,
                 source=command.source,
                 reply_to=command.reply_to,
-            ),
+                shards=asked,
+            )
+            for shard in range(asked)
         )
     )

@@ -54,6 +54,27 @@ async def test_a_reset_is_a_command_of_the_tenant_and_its_dispatcher_answers(hou
     assert command["data"] == {"tenant": "acme", "name": "_", **asked}
 
 
+async def test_what_several_shards_answer_is_one_answer(house):
+    """In whatever order they come, and one of them twice; more than one may be closed in each."""
+
+    def part(record: Any, number: int, *breakers: str) -> Any:
+        said = [{"breaker": each, "was": "open", "shard": number} for each in breakers]
+        body = {"tenant": "acme", "queue": "mail", "reset": said, "left": number}
+        return answer(record, 200, body=body, part=number, parts=3)
+
+    house.owner = lambda command, record: [
+        part(record, 2, "job:a"), part(record, 2, "job:a"), part(record, 0, "job:a", "job:b"), part(record, 1),
+    ]  # fmt: skip
+    response = await house.http.post("/v1/tenants/acme/breakers:reset", json={"queue": "mail"})
+    assert (response.status_code, response.json()) == (200, {
+        "tenant": "acme", "queue": "mail", "left": 3,
+        "reset": [
+            {"breaker": "job:a", "was": "open", "shard": 0}, {"breaker": "job:b", "was": "open", "shard": 0},
+            {"breaker": "job:a", "was": "open", "shard": 2},
+        ],
+    })  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [({}, "/queue"), ({"queue": "mail", "job": "a"}, "/job"), ({"queue": "a b"}, "/queue"), ({"queue": 1}, "/queue")],

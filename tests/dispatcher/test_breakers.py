@@ -22,6 +22,7 @@ from schemas.facts import (
     RunFinished,
 )
 from schemas.internal import BreakerResetRequested, CommandAnswered, HandOut
+from tests.dispatcher.catalog import Catalog
 from tests.dispatcher.harness import (
     NEVER_HELD,
     QUEUE,
@@ -38,7 +39,6 @@ from tests.dispatcher.harness import (
     run,
     succeeded,
 )
-from tests.dispatcher.test_quotas import Catalog
 
 SECOND = timedelta(seconds=1)
 POLICY = BreakerPolicy(
@@ -472,6 +472,19 @@ def test_somebody_closes_it_and_is_named_and_all_that_waits_goes():
         },
     )  # fmt: skip
     assert handed(facts) == ["nightly.100", "nightly.101", "nightly.102"]
+
+
+def test_one_shard_of_several_gives_its_part_of_the_answer():
+    bench = Bench(shard=2)
+    facts = bench.give(reset(shard=2, shards=3))
+    assert only(facts, CommandAnswered) == CommandAnswered(
+        command_id="reset-1", reply_to=5, status=200, part=2, parts=3,
+        body={"tenant": "acme", "queue": "mail", "left": 0, "reset": []},
+    )  # fmt: skip
+    worker = WorkerSim(bench)
+    fail(bench, worker, [replace(of_job(number), shard=2) for number in range(3)])
+    (closed,) = only(bench.give(reset(shard=2, shards=3)), CommandAnswered).body["reset"]
+    assert (closed["breaker"], closed["shard"]) == ("job:send", 2)
 
 
 def test_what_is_closed_or_another_tenants_stays_as_it_is():

@@ -6,6 +6,7 @@ from schemas import identity, topics
 from schemas.facts import BreakerPolicy
 from schemas.internal import BreakerResetRequested, CommandAnswered
 from tests.scheduler.harness import Shell, definition
+from tests.scheduler.test_shards import declare
 
 
 def test_a_reset_goes_to_the_shard_of_the_queue_and_is_answered_there():
@@ -20,6 +21,23 @@ def test_a_reset_goes_to_the_shard_of_the_queue_and_is_answered_there():
     where = (identity.murmur2(b"mail") & 0x7FFFFFFF) % 4
     assert (output.topic, output.partition, output.fact) == (topics.RUNS, where, asked)
     assert shell.all(CommandAnswered) == []
+
+
+def test_a_reset_goes_to_each_shard_that_the_queue_has_or_had():
+    """A shard that the queue has no more may still hold runs behind a breaker."""
+    shell = Shell("2024-01-01T10:00:10", layout=topics.Layout(schedule=1, shard=4))
+    declare(shell, 3, "mail")
+    declare(shell, 2, "mail")
+    declare(shell, 4, "other")
+    shell.reload()
+    shell.send("BreakerReset", name="_", queue="mail", breaker="job:send")
+    assert [(asked.shard, asked.shards) for asked in shell.all(BreakerResetRequested)] == [(0, 3), (1, 3), (2, 3)]
+    where = (identity.murmur2(b"mail") & 0x7FFFFFFF) % 4
+    asked = [output.partition for output in shell.outputs if isinstance(output.fact, BreakerResetRequested)]
+    assert asked == [(where + shard) % 4 for shard in (0, 1, 2)]
+    declare(shell, None, "mail")
+    shell.send("BreakerReset", name="_", queue="mail")
+    assert [asked.shard for asked in shell.all(BreakerResetRequested)[3:]] == [0, 1, 2]
 
 
 def test_a_run_carries_the_breaker_that_its_job_gives_and_none_where_it_gives_none():

@@ -16,10 +16,12 @@ ALL: dict[str, Any] = {"overlap": {"policy": "allow_all"}}
 
 def declare(shell: Shell, shards: int | None, queue: str = "default") -> None:
     """The catalog says of a queue that it has so many shards; None: nothing any more."""
-    entry = CatalogEntry(
-        kind="queue", tenant="_", name=queue, version=1, changed_at=shell.now,
-        definition=None if shards is None else {"shards": shards},
-    )  # fmt: skip
+    adopt(shell, "queue", "_", queue, None if shards is None else {"shards": shards})
+
+
+def adopt(shell: Shell, kind: str, tenant: str, name: str, body: dict[str, Any] | None) -> None:
+    """The catalog says so."""
+    entry = CatalogEntry(kind=kind, tenant=tenant, name=name, version=1, changed_at=shell.now, definition=body)
     _, value = codec.encode(entry, source="x", time=shell.now)
     shell.record(topics.CATALOG, codec.parse(value), tw_seq="scheduler-0-1")
 
@@ -97,3 +99,20 @@ def test_another_number_of_shards_counts_for_runs_that_are_created_then():
     declare(shell, None)
     shell.until("2024-01-01T10:04:30")
     assert [run.shard for run in shell.all(RunCreated)] == [2, 0, 2, 0]
+
+
+def test_a_tenant_that_may_have_less_than_the_queue_has_shards_is_in_as_many_as_it_may_have_runs():
+    """With a limit of one they are all in the first shard, whose portion of the limit that is."""
+    shell = sharded()
+    for name in ("s", "t", "u", "v"):
+        shell.put(name, definition(**ALL))
+    quotas = {"default": {"running": 1}, "*": {"running": 2}}
+    adopt(shell, "tenant", "acme", "_", {"quota": {"queues": quotas}})
+    shell.until("2024-01-01T10:01:30")
+    assert shards_of(shell, "s", "t", "u", "v") == [0, 0, 0, 0]
+    adopt(shell, "tenant", "acme", "_", {"quota": {"queues": {"*": {"running": 9, "queued": 2}}}})
+    shell.until("2024-01-01T10:02:30")
+    assert shards_of(shell, "s", "t", "u", "v") == [0, 1, 1, 0]
+    adopt(shell, "tenant", "acme", "_", {"quota": {"queues": {"*": {"running": 4, "queued": 0}}}})
+    shell.until("2024-01-01T10:03:30")
+    assert shards_of(shell, "s", "t", "u", "v") == [2, 1, 1, 0]
