@@ -10,7 +10,7 @@
 - Words of one source are taken in the order of their versions.
 - A worker is handed no more than it has free slots for, and nothing once it drains, lapsed or ended.
 - No more is with workers, or waits, than a concurrency key and a tenant's quota allow (see `limits`), and no more is
-  handed out than rates allow (see `paces`).
+  handed out than rates allow (see `paces`). Runs are in the shard that definitions give them (see `placed`).
 - A schedule pauses itself after so many failures (see `failures`), rests between two runs (see `finishes`), and is
   caught up by its rate (see `paced`). What is to be done once more is done once (see `again`).
 - Who asks to be tried later is, and who refuses is not tried again (see `later`).
@@ -39,6 +39,7 @@ from simulation.checkers import (
     limits,
     paced,
     paces,
+    placed,
     windows,
 )
 from simulation.checkers.reading import DISPATCHER, SCHEDULER, Data, Fact, documents, events, facts, instant
@@ -79,7 +80,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from closed.check(evidence)
     yield from asked.check(evidence)
     yield from limits.check(evidence)
-    for part in (again, failures, finishes, later, paced, paces, windows):
+    for part in (again, failures, finishes, later, paced, paces, placed, windows):
         yield from part.check(evidence)
 
 

@@ -120,3 +120,57 @@ def test_two_hand_outs_at_once_of_a_suspect_are_found():
     assert found(suspect, tripped("closed", reason="survived"), handed(5), handed(6)) == []
     assert found(suspect, handed(5), ended(5, run="s.20260301T120005Z", queue="default"), handed(6)) == []
     assert found(tripped("half_open", reason="waited"), handed(5), handed(6)) == []
+
+
+# --- queues with several shards -----------------------------------------------------------------------------------
+
+
+def spread(shard: int, shards: int, **limits: int) -> dict[str, Any]:
+    return event(
+        "limits.adopted", subject=f"default/{shard}", queue="default", shard=shard, limits={"shards": shards},
+        tenants={"acme": limits},
+    )  # fmt: skip
+
+
+def handed_in(shard: int, second: int) -> dict[str, Any]:
+    return handed_out(created(f"12:00:{second:02}", shard=shard), second, shard=shard)
+
+
+def test_a_hand_out_beyond_the_part_of_its_shard_is_found():
+    """Of five at work in three shards two are the first one's, two the second one's, one the third one's."""
+    said = (
+        "I20 dispatcher-changelog-0@0: acme: run s.20260301T1200{:02}Z is handed out beside {} of its tenant, of {} "
+        "that may"
+    )
+    for shard, part in ((0, 2), (1, 2), (2, 1)):
+        handed = [handed_in(shard, second) for second in range(part)]
+        assert found(spread(shard, 3, running=5), *handed) == []
+        assert found(spread(shard, 3, running=5), *handed, handed_in(shard, part)) == [said.format(part, part, part)]
+
+
+def test_a_shard_that_the_queue_has_no_more_has_one_at_work():
+    assert found(spread(3, 2, running=9), handed_in(3, 1)) == []
+    assert len(found(spread(3, 2, running=9), handed_in(3, 1), handed_in(3, 2))) == 1
+    assert len(found(spread(1, 3, running=1), handed_in(1, 1), handed_in(1, 2))) == 1
+
+
+def test_what_the_shards_have_at_work_adds_up_to_the_quota():
+    """As owners would have it who all keep the larger part: the second shard keeps to none of ours, and is found."""
+    facts = [spread(0, 2, running=3), spread(1, 2, running=3), handed_in(0, 1), handed_in(0, 2), handed_in(1, 3)]
+    assert found(*facts) == []
+    assert found(*facts, handed_in(1, 4)) == [
+        (
+            "I20 dispatcher-changelog-0@0: acme: run s.20260301T120004Z is handed out beside 1 of its tenant, of 1 "
+            "that may"
+        ),
+        "I20 dispatcher-changelog-0@0: acme: its 3 runs at work in queue default were 2 in shard 0, 2 in shard 1",
+    ]
+
+
+def test_of_a_quota_of_waiting_runs_each_shard_has_its_part():
+    first, second = created("12:00:05", shard=1), created("12:00:06", shard=1)
+    assert len(found(spread(1, 2, queued=3), first, second)) == 1
+    assert found(spread(1, 2, queued=4), first, second) == []
+    away = finished("expired", run="s.20260301T120006Z", reason="quota", queue="default", shard=1)
+    assert found(spread(1, 2, queued=3), first, away) == []
+    assert len(found(spread(1, 2, queued=4), first, away)) == 1

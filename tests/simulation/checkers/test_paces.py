@@ -56,3 +56,31 @@ def test_a_fast_rate_may_come_together_as_much_as_one_look_ahead():
     at_once = [handed("12:00:05") for _ in range(6)]
     assert found(adopted("100/s"), *at_once) == []
     assert len(found(adopted("100/s"), *at_once, handed("12:00:05"))) == 1
+
+
+# --- queues with several shards -----------------------------------------------------------------------------------
+
+
+def spread(shards: int, rate: str | None, **limits: Any) -> dict[str, Any]:
+    tenants = {"acme": {"rate": rate} | limits} if limits or rate else {}
+    return event(
+        "limits.adopted", subject="default/0", queue="default", shard=0, limits={"shards": shards}, tenants=tenants
+    )
+
+
+def test_each_of_three_shards_has_a_third_of_a_rate():
+    said = found(spread(3, "12/m"), handed("12:00:05"), handed("12:00:19"))
+    assert said == [
+        (
+            "I20 dispatcher-changelog-0@0: acme: run s.20260301T120005Z is handed out at 12:00:19.000000, "
+            "where 12/m over 3 shards of tenant acme allows 12:00:20.000000"
+        )
+    ]
+    assert found(spread(3, "12/m"), handed("12:00:05"), handed("12:00:20")) == []
+    assert found(spread(3, "12/m", running=2), handed("12:00:05"), handed("12:00:15")) == []
+
+
+def test_with_another_number_of_shards_the_rates_of_all_are_others():
+    fewer = event("limits.adopted", subject="default/0", queue="default", shard=0, limits={"shards": 1})
+    assert found(spread(3, "12/m"), handed("12:00:05"), fewer, handed("12:00:06"), handed("12:00:11")) == []
+    assert len(found(spread(3, "12/m"), handed("12:00:05"), fewer, handed("12:00:06"), handed("12:00:10"))) == 1
