@@ -16,7 +16,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api import moments, problems, requests, views
+from api import moments, problems, queues, requests, views
 from api.backlog import held
 from api.explain import coming, decided
 from api.fleet import WorkerQuery, page_of
@@ -25,6 +25,7 @@ from api.runlogs import LogQuery, log_filter
 from api.runs import PageQuery, RunQuery, in_full, run_filter
 from api.schedules import outlook
 from projections.store.reader import ALL, OPEN_STATES, WORKER_STATES, RunFilter, Scope, Span
+from schemas import identity
 from schemas.facts import Outcome
 from schemas.faults import Refused
 
@@ -203,9 +204,12 @@ class PageRoutes:
     def _workers(self, wanted: WorkerQuery) -> str:
         workers, cursor = page_of(self._services.reader, ALL, wanted, self._services.now(), ROWS)
         kept = {"queue": wanted.queue, "worker": wanted.worker}
+        of_queue = wanted.queue is not None and identity.is_name(wanted.queue)
+        waits = queues.backlog(self._services.reader, wanted.queue or "") if of_queue else None
         more = _link("/workers", **kept, state=wanted.state, cursor=cursor)
         return self._render(
             "workers", workers=workers, state=wanted.state or "", queue=wanted.queue, later=wanted.cursor is not None,
+            backlog=waits,
             tabs=[(each, _link("/workers", **kept, state=each)) for each in ("", *WORKER_STATES)],
             more=more if cursor else None,
         )  # fmt: skip

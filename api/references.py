@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 
-from api import requests, views, writes
+from api import queues, requests, views, writes
 from api.declared import Declared
 from api.difference import changed_fields
 from api.document import AFTER_CATALOG, BY, NOTE, OVERLAP, PAYLOAD, accepts, takes
@@ -195,6 +195,8 @@ class QueueRoutes:
     """`/v1/queues`: their definitions."""
 
     def __init__(self, services: ApiServices, reads: Reads) -> None:
+        self._services = services
+        self._reads = reads
         self._references = References(services, reads)
 
     def router(self) -> APIRouter:
@@ -209,6 +211,7 @@ class QueueRoutes:
         what = "Remove its definition; it goes on with the defaults"
         add(one, self.delete, methods=["DELETE"], summary=what, openapi_extra=SAID)
         add(f"{one}/changes", self.changes, methods=["GET"], summary=CHANGES)
+        add(f"{one}/backlog", self.backlog, methods=["GET"], summary="What waits and runs in it, shard by shard")
         return router
 
     async def list_all(self, request: Request, cursor: str | None = None, limit: int | None = None) -> Response:
@@ -227,6 +230,11 @@ class QueueRoutes:
         self, request: Request, queue: str, cursor: str | None = None, limit: int | None = None
     ) -> Response:
         return await self._references.changes(request, self._meant(queue), cursor, limit)
+
+    async def backlog(self, request: Request, queue: str) -> Response:
+        """A queue need not be declared for that."""
+        answered = await self._reads.ask(request, queues.backlog, self._services.reader, requests.name(queue, "queue"))
+        return answered.json(answered.value)
 
     def _meant(self, queue: str) -> Meant:
         return Meant(kind=QUEUE, tenant=EVERYONE, name=requests.name(queue, "queue"))

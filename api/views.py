@@ -81,6 +81,7 @@ def version(row: Row) -> Json:
 
 _BREAKER = (
     "tenant", "queue", "breaker", "state", "since", "until", "changed_at", "failures", "run_id", "error", "by", "note",
+    "shard",
 )  # fmt: skip
 
 
@@ -106,6 +107,8 @@ def run(row: Row) -> Json:
         view.pop("error", None)  # that of an earlier attempt, which tells of it itself
     if (job := identity.job_of(row["schedule"])) is not None:
         view["of_job"] = job
+    if row["shard"]:
+        view["shard"] = row["shard"]
     view["labels"] = row["labels"] or {}
     view["attempt_count"] = row["attempts"]
     if is_open and row["state"] == "retry_wait":

@@ -29,6 +29,7 @@ _EMPTY: Row = {
     "worker": None, "ended_at": None, "retry_attempt": 0, "retry_at": None, "waiting": None, "waiting_since": None,
     "waiting_at": None, "waiting_until": None, "cancel_requested_at": None, "error": None, "error_at": None,
     "rule": None, "tz_version": None, "backfill": None, "used": None, "detail": None, "appended_at": None,
+    "shard": None,
 }  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def _created(row: Row | None, event: Event) -> Row | None:
         cause=data["cause"],
         of=data.get("of"),
         queue=data["job"]["queue"],
+        shard=data["shard"],
         labels=json(data.get("labels") or {}),
         nominal_time=instant(data.get("nominal_time")),
         created_at=instant(data["created_at"]),

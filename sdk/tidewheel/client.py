@@ -271,6 +271,10 @@ class Client(Asking):
         """Declared queues by name; `cursor`, `limit`."""
         return self._list("queues", ALL_TENANTS, wanted)
 
+    def queue_backlog(self, name: str) -> Json:
+        """What waits and runs in a queue, shard by shard; it need not be declared."""
+        return self._read(path_of("queues", name) + "/backlog")
+
     def delete_queue(self, name: str) -> Written:
         """Remove a queue's definition; it goes on with the defaults."""
         return self._write("DELETE", path_of("queues", name), None)

@@ -45,6 +45,7 @@ PATHS = """
     GET /v1/tenants/{}
     GET /v1/queues
     GET /v1/queues/{}
+    GET /v1/queues/{}/backlog
     GET /v1/calendars
     GET /v1/tenants/{}/calendars/{}
     GET /v1/tenants/{}/schedules

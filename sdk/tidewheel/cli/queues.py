@@ -42,6 +42,24 @@ def show(*, name: str, as_json: bool, url: str | None) -> None:
 
 
 @queues.command()
+@click.argument("name")
+@options.as_json
+@options.url
+def backlog(*, name: str, as_json: bool, url: str | None) -> None:
+    """What waits and runs in a queue, by shard. A shard that the queue has no more is leaving until it is empty."""
+    with options.connect(url) as client:
+        body = client.queue_backlog(name)
+    if as_json:
+        output.show_json(body)
+        return
+    shards = body["shards"]
+    rows = [_counted(each["shard"], each) for each in shards]
+    output.table(("SHARD", "WAITING", "RUNNING", "OLDEST", ""), rows + [_counted("all", body)] * (len(shards) > 1))
+    if body.get("at_least"):
+        output.say("There are more: only so many are counted.")
+
+
+@queues.command()
 @click.argument("names", nargs=-1, required=True)
 @click.option("--note", default="", help="Why; kept with the definition.")
 @options.by
@@ -83,6 +101,11 @@ def delete(*, names: tuple[str, ...], url: str | None) -> None:
             return f"deleted {name}"
 
         naming.each_of_nobody(names, act)
+
+
+def _counted(name: Any, counts: Mapping[str, Any]) -> tuple[Any, ...]:
+    leaving = "leaving" if counts.get("leaving") else ""
+    return name, counts["waiting"], counts["running"], output.when(counts.get("oldest_at")), leaving
 
 
 def _row(queue: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -5,6 +5,23 @@ from tests.sdk.fake_server import Response
 # --- acting ---
 
 
+def test_the_backlog_of_a_queue_is_shown_by_shard_with_the_sum(tidewheel_, routes):
+    first = {"shard": 0, "waiting": 1200, "running": 8, "oldest_at": "2026-03-08T07:00:00Z"}
+    last = {"shard": 2, "waiting": 0, "running": 1, "leaving": True}
+    both = {"queue": "big", "waiting": 1200, "running": 9, "oldest_at": first["oldest_at"], "shards": [first, last]}
+    routes["GET", "/v1/queues/big/backlog"] = Response(both)
+    assert tidewheel_("queues", "backlog", "big")[1] == (
+        "SHARD  WAITING  RUNNING  OLDEST\n"
+        "0      1200     8        2026-03-08 07:00:00Z\n"
+        "2      0        1                              leaving\n"
+        "all    1200     9        2026-03-08 07:00:00Z\n"
+    )
+    routes["GET", "/v1/queues/big/backlog"] = Response({**both, "shards": [first], "at_least": True})
+    shown = tidewheel_("queues", "backlog", "big")[1]
+    assert "all" not in shown
+    assert shown.endswith("There are more: only so many are counted.\n")
+
+
 def test_a_queue_is_paused_and_resumed_by_its_definition_and_the_rest_of_it_stays(tidewheel_, routes, requests):
     big = {"name": "big", "version": 2, "definition": {"shards": 1, "rate": "10/s", "freezes": []}}
     routes["GET", "/v1/queues/big"] = Response(big)
