@@ -10,9 +10,10 @@ from pathlib import Path
 
 import httpx
 
-from node.doctor.finding import Finding, note, ok, wrong
+from node.doctor import queues
+from node.doctor.finding import Finding, Verdict, note, ok, wrong
 from node.folder import LOCK, DataFolder, FolderRefused
-from node.settings import ClusterSettings, NodeSettings
+from node.settings import ClusterSettings, Settings
 from scheduler.occurrences import tz_version
 from tidewheel import connection
 
@@ -21,13 +22,16 @@ PACKAGES = ("tidewheel-server", "tidewheel", "rocksdict", "tzdata", "pydantic", 
 _OS_TZ_FILES = (Path("/usr/share/zoneinfo/tzdata.zi"), Path("/usr/share/zoneinfo/+VERSION"))
 
 
-def examine(settings: NodeSettings, url: str) -> Iterator[Finding]:
+def examine(settings: Settings | ClusterSettings, url: str) -> Iterator[Finding]:
     """Everything that can be looked at from here, server running or not."""
     begin = "tidewheel serve" if isinstance(settings, ClusterSettings) else "tidewheel dev"
     yield _versions()
     yield tz_data(tz_version(), _os_tz_version())
     yield from _folder(settings.data, begin)
-    yield _server(url, begin)
+    server = _server(url, begin)
+    yield server
+    if server.verdict is Verdict.OK:
+        yield from queues.examine(url, settings.partitions)
 
 
 def tz_data(pinned: str, system: str | None) -> Finding:
