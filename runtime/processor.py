@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 SHARED_SECONDS = 1.0  # since some key was known further than others: it may be due every second
 RECORDS_MIN = 50  # answered in a batch, where there are so many: a commit costs as much as some of them
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
-LOOKS_MAX = 4  # at the log in one step: what is known grows that much faster than what is answered, for some 50 ms
+LOOKS_MAX = 8  # at the log in one step: what is known grows that much faster than what is answered, for some 100 ms
 OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell itself states, of no core's state
 
 
@@ -212,7 +212,7 @@ class Processor:
         self._mark, notices = self._watch.look(self._mark, began)
         if any(isinstance(notice, ClockReleased) for notice in notices):
             self._workspace.forget_states()  # Whoever measures silence has heard nothing that counts: as a new owner.
-        taken = self._ahead.take(self._records_max(), self._limits.record_bytes) if self._ahead else []
+        taken = self._ahead.take(self._records_max(reader), self._limits.record_bytes) if self._ahead else []
         self._horizons.look(reader, self._mark, asks=not self._watch.held)
         self._workspace.walk.step(began)
         batch = self._new_batch()
@@ -257,10 +257,13 @@ class Processor:
             wait, is_first = 0.0, False
         return polled, True
 
-    def _records_max(self) -> int:
-        """How many to answer in this batch: while others' time is answered ahead of many, what takes half a batch."""
+    def _records_max(self, reader: Reader) -> int:
+        """How many to answer in this batch: what takes half of it, while others may be waiting for their time.
+
+        Others may, while more is known to be there than is read; and others do, whose time was answered just now.
+        """
         limits = self._limits
-        is_shared = self._clock.since_boot() - self._ahead_at < SHARED_SECONDS
+        is_shared = self._clock.since_boot() - self._ahead_at < SHARED_SECONDS or self._horizons.is_behind(reader)
         if not self._record_seconds or not is_shared:
             return limits.records
         return min(limits.records, max(RECORDS_MIN, int(limits.seconds / 2 / self._record_seconds)))

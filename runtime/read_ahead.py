@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from runtime.machine import PARTITION
 from schemas.faults import Refused
 
+UNDERSTOOD_MAX = 4096  # records of which the input is kept: the next few batches. It is larger than its record
+
 if TYPE_CHECKING:
     from runtime.record import Record, TopicPartition
 
@@ -25,7 +27,7 @@ class Unanswered(NamedTuple):
 
     record: Record
     key: bytes | None  # None: of a record that is refused, which changes nobody's state
-    input: Any = None
+    input: Any = None  # None: far from its turn, to be understood once more when it comes
     refusal: Refused | None = None
     impossible: AssertionError | None = None
 
@@ -59,6 +61,8 @@ class ReadAhead:
             entry = self._understood(record)
             if entry is None:
                 continue
+            if self._count >= UNDERSTOOD_MAX:
+                entry = entry._replace(input=None)
             self._queues[record[:2]].append(entry)  # type: ignore[index]  # a tuple is its own kind of name
             self._count += 1
             self._bytes += len(record.value or b"")
@@ -77,7 +81,7 @@ class ReadAhead:
                 if queue and len(taken) < records_max:
                     taken.append(entry := queue.popleft())
                     size += self._leaves(entry)
-        return taken
+        return [self._understood_again(entry) for entry in taken]
 
     def is_known(self, key: bytes) -> bool:
         """Whether nothing is held that is about a key, or about what all keys share."""
@@ -96,6 +100,13 @@ class ReadAhead:
         except AssertionError as impossible:  # What was read before it is to be answered before it stops us.
             return Unanswered(record, PARTITION, impossible=impossible)
         return None if read is None else Unanswered(record, *read)
+
+    def _understood_again(self, entry: Unanswered) -> Unanswered:
+        if entry.input is not None or entry.refusal is not None or entry.impossible is not None:
+            return entry
+        read = self._read(entry.record)
+        assert read is not None, "it was understood before"
+        return Unanswered(entry.record, *read)
 
     def _leaves(self, entry: Unanswered) -> int:
         size = len(entry.record.value or b"")

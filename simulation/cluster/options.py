@@ -138,7 +138,7 @@ class Options:
     shard_partitions: int = 2
     batch_records: int = 500
     batch_facts: int = 2000
-    ahead_records: int = 32_768
+    ahead_records: int = 65_536
     ahead_bytes: int = 16 * 1024 * 1024
     woken_keys: int = 512
     steps_per_key: int = 32
@@ -196,7 +196,7 @@ def draw(seed: int, *, hours: float = 1.0) -> Options:
         quiet_workers=chance.choice((1.0, 2.0, 2.0, 2.0)),
         latency_seconds=chance.choice((0.0005, 0.002, 0.01)),
         database=chance.randrange(10) == 0,
-        ahead_records=ahead.choice((1, 5, 100, 32_768)),
+        ahead_records=ahead.choice((1, 5, 100, 65_536)),
         ahead_bytes=ahead.choice((1, 10_000, 16 * 1024 * 1024)),
         faults=_faults(chance, min(DENSER_MAX, 1 / hours)),
         situations=_situations(seed, min(DENSER_MAX, 1 / hours)),

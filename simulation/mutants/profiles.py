@@ -40,7 +40,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "bursts": {
         "faults": {"C9": 20.0, "K4": 120.0, "K1": 30.0}, "situations": {"cadence": 1.0, "jobs": 240.0},
         "calls_every_seconds": 2.0, "schedule_partitions": 2, "batch_records": 1, "linger_seconds": 0.0,
-        "ahead_records": 32_768, "ahead_bytes": 16 * 1024 * 1024,
+        "ahead_records": 65_536, "ahead_bytes": 16 * 1024 * 1024,
     },
     "clocks": {"faults": {"G1": 60.0, "G2": 200.0, "G3": 1.0, "B10": 20.0, "K1": 30.0}, "schedulers": 2},
     "starts": {"faults": {"G1": 60.0, "K1": 60.0}, "schedulers": 1},

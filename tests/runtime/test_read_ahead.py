@@ -260,6 +260,16 @@ def test_there_is_room_up_to_so_many_records_and_while_there_are_bytes() -> None
     assert (ahead.room, len(ahead)) == (10, 0)
 
 
+def test_what_is_far_from_its_turn_is_understood_when_it_comes() -> None:
+    """Its input is not kept meanwhile; what is wrong with it is."""
+    ahead = ReadAhead(read, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
+    ahead.add(record(CHANGES, number, b"refused" if number % 1000 == 999 else b"a") for number in range(6000))
+    taken = ahead.take(6000, 1 << 20)
+    assert [entry.record.offset for entry in taken] == [*range(6000)]
+    assert sum(entry.refusal is not None for entry in taken) == 6
+    assert {(entry.key, entry.input) for entry in taken} == {(b"a", "input"), (None, None)}
+
+
 def test_one_record_is_taken_however_large_it_is() -> None:
     ahead = held(b"a" * 50, b"b")
     assert [len(entry.key or b"") for entry in ahead.take(5, 10)] == [50]
