@@ -72,8 +72,9 @@ def _to_inbox(fact: HandOut | LeaseNotice, queue: str) -> Sequence[Output]:
 
 def _layout(fact: QueueLayout) -> Sequence[Output]:
     topic = topics.dispatch_topic(fact.queue)
-    inboxes = range(topics.INBOXES) if fact.inbox is None else (fact.inbox,)
-    return [Output(topic, fact.subject, fact, inbox) for inbox in inboxes]
+    if fact.inbox is not None:
+        return (Output(topic, fact.subject, fact, fact.inbox),)
+    return [Output(topic, fact.subject, fact, inbox, optional=True) for inbox in range(topics.INBOXES)]
 
 
 def _line(fact: WorkerListed) -> Sequence[Output]:

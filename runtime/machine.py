@@ -91,6 +91,7 @@ class Output(NamedTuple):
     """Where a fact goes. `partition` None: by murmur2 of `key`. `tombstone` deletes `key` on a compacted topic.
 
     `carried`, where it is given, is sent instead of the fact: a record that is somebody else's. `headers` go with it.
+    `optional`: its topic may well not be there, and is not asked for with each such output.
 
     A named tuple, like the `Outgoing` that becomes of it, because most facts have one and a tuple is made quickly.
     """
@@ -102,6 +103,7 @@ class Output(NamedTuple):
     tombstone: bool = False
     headers: Headers = ()
     carried: bytes | None = None
+    optional: bool = False
 
 
 class Rows(Protocol):

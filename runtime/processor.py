@@ -52,6 +52,7 @@ SHARED_SECONDS = 1.0  # since some key was known further than others: it may be 
 RECORDS_MIN = 50  # answered in a batch, where there are so many: a commit costs as much as some of them
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
 LOOKS_MAX = 8  # at the log in one step: what is known grows that much faster than what is answered, for some 100 ms
+ABSENT_FOR = timedelta(minutes=1)  # that a topic was not there is believed: Kafka is asked for it for half a second
 OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell itself states, of no core's state
 
 
@@ -93,6 +94,7 @@ class Processor:
         self._source = partition.source
         self._reads = partition.inputs.of(partition.number)
         self._partitions: dict[str, int] = {}  # of the topics that outputs go to: a count never changes
+        self._absent: dict[str, datetime] = {}  # topics of queues that were not there, and when
         self._incarnations: Mapping[str, str] = {}  # of the topics whose places we remember: neither do they
         self._progress = Progress(partition, world.clock, world.telemetry)
         self._given = NOTHING_GIVEN
@@ -382,18 +384,23 @@ class Processor:
         if key is not None:
             self._workspace.evolve(key, fact)
         for route in routes:
-            partitions = self._partitions.get(route.topic) or self._count_partitions(route.topic)
+            partitions = self._partitions.get(route.topic) or self._count_partitions(route, batch.moment.now)
             if partitions:
                 own = route.fact is fact and route.carried is None
                 value = encoded if own else self._value(route, batch)
                 batch.outputs.append(outgoing(route, value, partitions, batch.headers))
 
-    def _count_partitions(self, topic: str) -> int:
+    def _count_partitions(self, route: Output, now: datetime) -> int:
         """How many a topic has; 0 where an output has nowhere to go: the inboxes of a queue that nobody serves here."""
+        topic = route.topic
+        if route.optional and topic in self._absent and now - self._absent[topic] < ABSENT_FOR:
+            return 0
         try:
             self._partitions[topic] = self._log.partitions(topic)
         except UnknownTopic:
-            self._telemetry.error(Event.OUTPUT_DROPPED, topic=topic, **self._labels)
+            self._absent[topic] = now
+            if not route.optional:
+                self._telemetry.error(Event.OUTPUT_DROPPED, topic=topic, **self._labels)
             return 0
         return self._partitions[topic]
 

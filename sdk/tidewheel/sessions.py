@@ -30,9 +30,9 @@ _LOG = logging.getLogger("tidewheel.worker")
 
 FIRST = 0  # the shard that every queue has
 LOOK_SECONDS = 0.5  # between looks whether slots should move, while there are several shards
-# Without slots and tasks a session stays so long: a hand-out that was written before the owner heard that there are no
-# slots any more would else wait for the end of its lease.
-LINGER_SECONDS = 5.0
+# Without slots and tasks a session stays so long. Slots that take turns come back to it; and a hand-out that was
+# written before the owner heard that there are none any more would else wait for the end of its lease.
+LINGER_SECONDS = 30.0
 BARRED_SECONDS = 20.0  # after a shard was left: until its owner has forgotten the incarnation that was there
 
 
@@ -60,6 +60,7 @@ class Sessions:
         self._own: dict[int, deque[str]] = {}
         self._served: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
+        self._looked_at = 0.0
         self._draining = False
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tending: asyncio.Task[None] | None = None
@@ -93,7 +94,7 @@ class Sessions:
 
     def _begin(self, shard: int, slots: int) -> None:
         company = Company(
-            slots=self._slots, free=lambda: self._slots - self.busy, hear=self._hear, changed=self._changed.set,
+            slots=self._slots, free=lambda: self._slots - self.busy, hear=self._hear, changed=self._note_changed,
             own=self._own.setdefault(shard, deque(maxlen=OWN_MAX)),
         )  # fmt: skip
         transport = self._way(shard)
@@ -141,7 +142,13 @@ class Sessions:
 
     def _hear(self, layout: Layout) -> None:
         self._layouts.hear(layout, boottime())
+        self._looked_at = 0.0
         self._changed.set()
+
+    def _note_changed(self) -> None:
+        """A task began or ended; where there is no other session that is nobody's concern."""
+        if self._is_among_several:
+            self._changed.set()
 
     async def _tend(self) -> None:
         """Alone there is nothing to tend: the only session has all slots."""
@@ -150,15 +157,19 @@ class Sessions:
                 async with asyncio.timeout(LOOK_SECONDS if self._is_among_several else None):
                     await self._changed.wait()
             self._changed.clear()
-            if not self._draining and self._is_among_several:
-                self._look(boottime())
+            now = boottime()
+            if self._is_among_several and not self._draining and now - self._looked_at >= LOOK_SECONDS:
+                self._looked_at = now
+                self._look(now)
+            for session in self._sessions.values():
+                session.refresh()
 
     @property
     def _is_among_several(self) -> bool:
         return self._layouts.shards > 1 or self._spread_over > 1 or len(self._sessions) > 1 or bool(self._layouts.heard)
 
     def _look(self, now: float) -> None:
-        """Give each shard its slots, leave those that have none any more, and say what changed elsewhere."""
+        """Give each shard its slots, and leave those that have none any more."""
         places = {
             shard: Place(slots=session.slots, busy=session.busy, since=self._since[shard])
             for shard, session in self._sessions.items()
@@ -169,15 +180,14 @@ class Sessions:
             places, self._layouts, seed=self._seed, now=now, barred={*self._left, *self._leaving}
         ) if self._layouts.shards == self._spread_over else self._spread_anew()  # fmt: skip
         if wanted != {shard: place.slots for shard, place in places.items() if place.slots}:
-            _LOG.info("slots by shard of the queue: %s", ", ".join(f"{n} in {at}" for at, n in sorted(wanted.items())))
+            _LOG.debug("slots by shard of the queue: %s", ", ".join(f"{n} in {at}" for at, n in sorted(wanted.items())))
         for shard in sorted({*wanted, *places}):
             self._give(shard, wanted.get(shard, 0), now)
-        for session in self._sessions.values():
-            session.refresh()
 
     def _spread_anew(self) -> dict[int, int]:
         """The queue has another number of shards. Where one is just being left, the first takes its part."""
         self._spread_over = self._layouts.shards
+        _LOG.info("the queue has %d shards: %d slots are spread over them", self._spread_over, self._slots)
         wanted = shards.spread(self._slots, self._spread_over, self._seed)
         for shard in self._leaving & wanted.keys():
             slots = wanted.pop(shard)

@@ -12,7 +12,7 @@ from runtime.limits import Limits
 from runtime.log import Fenced
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import Woken
-from runtime.record import Outgoing
+from runtime.record import Outgoing, TopicPartition
 from runtime.workspace import AT, META, instant_bytes, row_key
 from schemas import codec, topics
 from schemas.facts import ClockHeld, ClockReleased, CommandRejected, SchedulePaused, ScheduleResumed
@@ -270,6 +270,26 @@ def test_an_output_that_has_nowhere_to_go_does_not_stop_the_partition(shell: She
     shell.publish(Add(name="a"))
     shell.settle()
     assert counts(shell.facts()) == [("a", 1)]
+
+
+@pytest.mark.parametrize(("optional", "sent"), [(False, 2), (True, 1)])
+def test_a_topic_that_is_not_there_is_asked_for_once_a_minute_by_what_nobody_needs(
+    shell: Shell, optional: bool, sent: int
+) -> None:
+    """What nobody may be waiting for does not hold up the partition, and goes on when the topic has come to be."""
+    shell.core.also_to, shell.core.also_is_optional = "tidewheel.dispatch.nobody", optional
+    shell.publish(Add(name="a"))
+    shell.settle()
+    shell.log.create({topics.dispatch_spec("nobody", topics.Retention()): topics.INBOXES})
+    shell.publish(Add(name="b"))
+    shell.settle()
+    shell.advance(seconds=61)
+    shell.publish(Add(name="c"))
+    shell.settle()
+    assert counts(shell.facts()) == [("a", 1), ("b", 1), ("c", 1)]
+    reader = shell.log.open_reader({TopicPartition("tidewheel.dispatch.nobody", 0): 0})
+    assert len(reader.poll(records_max=10, bytes_max=1 << 20, timeout=0)) == sent
+    reader.close()
 
 
 def test_evidence_wakeups_wait_for_what_is_unread(shell: Shell) -> None:

@@ -56,6 +56,7 @@ class ToyCore:
         self.late_by = late_by  # a rule that wakeups follow from besides states
         self.derivation = f"late by {late_by}"
         self.also_to = ""  # a topic that every fact goes to as well
+        self.also_is_optional = False
         self.decided: list[tuple[str, Any, Moment]] = []
 
     def read(self, record: Record) -> tuple[bytes, Any] | None:
@@ -113,7 +114,11 @@ class ToyCore:
 
     def route(self, state: Count, fact: Fact) -> Sequence[Output]:
         topic = topics.REJECTIONS if isinstance(fact, CommandRejected) else topics.RUN_EVENTS
-        also = [Output(topic=self.also_to, key=fact.subject, fact=fact, partition=0)] if self.also_to else []
+        also = [
+            Output(topic=topic, key=fact.subject, fact=fact, partition=0, optional=self.also_is_optional)
+            for topic in (self.also_to,)
+            if topic
+        ]
         return [Output(topic=topic, key=fact.subject, fact=fact), *also]
 
     def refuse(self, record: Record, faults: Sequence[Any], moment: Moment) -> Sequence[Fact]:
