@@ -43,6 +43,7 @@ from bench.line import (
     spelt,
     wait_until_ready,
 )
+from bench.line_tasks import NOTE
 from deploy.kafka.broker import Cluster
 from node.roles import SCHEDULER, Entropy
 from runtime.clock import SystemClock
@@ -106,7 +107,7 @@ def print_line(running: Server, log: KafkaLog) -> None:
     """A line for each rate and shape, with its legs; then the flood."""
     for rate in RATES:
         for spread in (False, True):
-            print_start_delays(log, rate, spread=spread)
+            print_start_delays(log, running.notes, rate, spread=spread)
     if FLOOD:
         whole = flooded(running, log, FLOOD)
         say(f"whole runs per second  {whole.rate:6.0f}")
@@ -220,7 +221,7 @@ def floor(bootstrap: str, transactions: Sequence[Sequence[Outgoing]]) -> Rate:
 # --- the whole line ---------------------------------------------------------------------------------------------------
 
 
-def print_start_delays(log: KafkaLog, rate: int, *, spread: bool) -> None:
+def print_start_delays(log: KafkaLog, notes: Path, rate: int, *, spread: bool) -> None:
     """Due every second for a while: how late tasks begin, and where that time goes."""
     first = put_schedules(log, rate, seconds=WARM_UP_SECONDS + SECONDS_OF_DELAYS, spread=spread) + WARM_UP_SECONDS
     begins = log.end_offsets([TopicPartition(topics.RUN_EVENTS, number) for number in range(PARTITIONS)])
@@ -229,12 +230,12 @@ def print_start_delays(log: KafkaLog, rate: int, *, spread: bool) -> None:
     found: list[Begun] = []
     for _ in range(PATIENCE_SECONDS):
         time.sleep(1)
-        found = [run for run in begun(log, dict(begins)) if first <= run.due < first + SECONDS_OF_DELAYS]
+        found = [run for run in begun(log, dict(begins), notes) if first <= run.due < first + SECONDS_OF_DELAYS]
         if len(found) >= expected:
             break
     shape = "spread" if spread else "on the second"
-    notes = "" if len(found) == expected else f"   only {len(found)} of {expected} began"
-    say(f"start delay at {rate:>5} runs/s, {shape:<13}   {spelt_ms([run.begun - run.due for run in found])}{notes}")
+    short = "" if len(found) == expected else f"   only {len(found)} of {expected} began"
+    say(f"start delay at {rate:>5} runs/s, {shape:<13}   {spelt_ms([run.begun - run.due for run in found])}{short}")
     say(f"  due → created                           {spelt_ms([run.created - run.due for run in found])}")
     say(f"  created → handed out                    {spelt_ms([run.handed_out - run.created for run in found])}")
     say(f"  handed out → begun                      {spelt_ms([run.begun - run.handed_out for run in found])}")
@@ -260,18 +261,24 @@ class Begun(NamedTuple):
     begun: float
 
 
-def begun(log: KafkaLog, positions: dict[TopicPartition, int]) -> list[Begun]:
-    """What `run-events` tells from these positions on. Of what is told twice, the first word counts."""
-    made: dict[str, tuple[float, float]] = {}
-    started: dict[str, tuple[float, float]] = {}
+def begun(log: KafkaLog, positions: dict[TopicPartition, int], notes: Path) -> list[Begun]:
+    """What `run-events` tells from these positions on, and when tasks noted that they began.
+
+    Events say only when an owner heard of a beginning. Of what is told twice, the first word counts.
+    """
+    made: dict[str, tuple[tuple[int, int], float, float]] = {}
+    handed_out: dict[str, float] = {}
     for record in _records(log, positions):
         event = orjson.loads(record.value or b"{}")
         kind, data = event.get("type", ""), event.get("data", {})
         if kind == "tidewheel.run.created.v1":
-            made.setdefault(data["run_id"], (_instant(data["due_at"]), _instant(data["created_at"])))
+            which = data["job"]["payload"]["number"], int(_instant(data["nominal_time"])) * 1_000_000
+            made.setdefault(data["run_id"], (which, _instant(data["due_at"]), _instant(data["created_at"])))
         elif kind == "tidewheel.attempt.started.v1":
-            started.setdefault(data["run_id"], (_instant(data["handed_out_at"]), _instant(data["started_at"])))
-    return [Begun(*made[run], *started[run]) for run in made.keys() & started.keys()]
+            handed_out.setdefault(data["run_id"], _instant(data["handed_out_at"]))
+    noted = {note[:2]: note[2] / 1e6 for note in NOTE.iter_unpack(notes.read_bytes())}
+    runs = [(*made[run], at) for run, at in handed_out.items() if run in made]
+    return [Begun(due, created, at, noted[which]) for which, due, created, at in runs if which in noted]
 
 
 def _instant(text: str) -> float:
