@@ -76,6 +76,10 @@ class SimulatedFetcher:
         self._ask()
         return taken
 
+    def position(self, places: Sequence[Any]) -> Sequence[Any]:
+        """Nothing that has not been said: here an end comes with the last records in front of it."""
+        return places
+
     def close(self) -> None:
         """Read no more."""
         self._closed = True

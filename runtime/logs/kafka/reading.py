@@ -1,7 +1,8 @@
 """A reader on a consumer that no group hears of: explicit positions, fair turns, a wait that can be ended.
 
 The end of a partition is what the broker says it is (`PARTITION_EOF` at the last stable offset), never a sum: markers
-of transactions, aborted records and compaction leave gaps, also at the end.
+of transactions, aborted records and compaction leave gaps, also at the end. A marker that comes with the records in
+front of it is passed with them: the client counts it in its position, and the broker's word would come a fetch later.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class KafkaReader:
         self._problem: LogError | None = None
         self._woken = False
         self._closed = False
+        self._behind: dict[TopicPartition, int] = {}  # where what has just come ends
         self._names: dict[str, str] = {}
         self._appended_ms, self._appended_at = 0, EPOCH
         self._consumer = self.client(reader_config(settings) | {"error_cb": lambda _error: None}, logger=logger)
@@ -130,11 +132,14 @@ class KafkaReader:
             self._accept(first)
             for message in self._call(self._consumer.consume, room, 0):
                 self._accept(message)
+            self._pass_markers()
 
     def _accept(self, message: Message) -> None:
         error = message.error()
         if error is None:
-            self._arrivals.put(self._record(message))
+            record = self._record(message)
+            self._arrivals.put(record)
+            self._behind[TopicPartition(record.topic, record.partition)] = record.offset + 1
             return
         topic, code = message.topic(), error.code()
         partition = TopicPartition(self._local(topic) if topic else "", message.partition() or 0)
@@ -149,6 +154,15 @@ class KafkaReader:
             )
         elif code not in NO_CONCERN:
             self._problem = translated(error, f"reading {partition.topic}-{partition.partition}")
+
+    def _pass_markers(self) -> None:
+        """Behind what has just come the client may have met markers, which it keeps to itself."""
+        behind, self._behind = self._behind, {}
+        if behind:
+            for place in self._call(self._consumer.position, [self._wire(partition) for partition in behind]):
+                partition = TopicPartition(self._local(place.topic), place.partition)
+                if place.offset > behind[partition]:
+                    self._arrivals.ended(partition, place.offset)
 
     def _record(self, message: Message) -> Record:
         topic, partition, offset = message.topic(), message.partition(), message.offset()

@@ -1,0 +1,44 @@
+"""Markers of transactions, which nobody delivers, are passed with the records that they end."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from runtime.clock import SystemClock
+from runtime.logs.kafka.log import KafkaLog
+from runtime.logs.kafka.settings import KafkaSettings
+from tests.runtime.logs.words import DEADLINE, E0, E1, PLENTY, SPECS, texts, to, write
+
+
+@pytest.fixture
+def log(broker: str, topic_prefix: str) -> Iterator[KafkaLog]:
+    settings = KafkaSettings(bootstrap=broker, namespace=topic_prefix, replication_factor=1, min_insync_replicas=1)
+    opened = KafkaLog(settings, SystemClock())
+    opened.create(SPECS)
+    yield opened
+    opened.close()
+
+
+def test_a_transaction_is_passed_with_its_records_before_the_broker_has_told_an_end(log):
+    write(log.open_producer("writer", group="group"), *to(E0, "a"), *to(E1, "b", "c"))
+    reader = log.open_reader({E0: 0, E1: 0})
+    found: list[str] = []
+    while len(found) < 3:
+        found += texts(reader.poll(records_max=10, bytes_max=PLENTY, timeout=DEADLINE))
+    assert sorted(found) == ["a", "b", "c"]
+    assert [reader.position(E0), reader.position(E1)] == [2, 3]
+
+
+def test_a_reader_that_was_put_back_counts_from_there(log):
+    producer = log.open_producer("writer", group="group")
+    for word in "abc":
+        write(producer, *to(E0, word))
+    reader = log.open_reader({E0: 0})
+    found: list[str] = []
+    while len(found) < 3:
+        found += texts(reader.poll(records_max=10, bytes_max=PLENTY, timeout=DEADLINE))
+    assert reader.position(E0) == 6
+    reader.assign({E0: 2})
+    assert reader.position(E0) == 2
+    assert texts(reader.poll(records_max=1, bytes_max=PLENTY, timeout=DEADLINE)) == ["b"]
+    assert reader.position(E0) == 3
