@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.sdk.fake_server import run
+from tests.sdk.fake_server import DEADLINE_SECONDS, run
 from tidewheel import sessions, shards
+from tidewheel.errors import WorkerReplaced
 
 pytestmark = pytest.mark.anyio
 
@@ -116,6 +117,16 @@ async def test_a_drain_ends_in_every_shard(queue, start):
     await spread(queue, 1, 1, 1)
     await worker.stop()
     await queue.until(lambda: all(queue.in_shard(shard)[-1]["draining"] for shard in range(3)))
+
+
+async def test_another_process_of_the_name_ends_the_worker_in_all_shards(queue, start):
+    worker = await start(slots=3, it=lambda: None)
+    await spread(queue, 1, 1, 1)
+    await queue.say(incarnation_ended=True, ended_by="other")
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        with pytest.raises(WorkerReplaced, match="w1"):
+            await worker.wait()
+    assert not worker.running
 
 
 async def test_a_queue_that_has_one_shard_again_has_all_slots_there(queue, start):
