@@ -13,6 +13,7 @@ from schemas.commands import EVERYONE
 from schemas.facts import CatalogEntry, JobSnapshot
 
 Definition = Mapping[str, Any]
+UNTIL_THEN = "until the others have ended, a concurrency key may have as many as its limit at work in two shards"
 
 
 def of(tenant: str, schedule: str, job: JobSnapshot, shared: PartitionState) -> int:
@@ -43,6 +44,14 @@ def note(shared: PartitionState, entry: CatalogEntry) -> None:
     if entry.definition is not None and are_in(entry.kind, entry.definition):
         most = max(ever(shared, entry.name), entry.definition["shards"])
         shared.rows.put(keys.SHARDED + entry.name.encode(), str(most).encode())
+
+
+def resized(kind: str, before: Definition | None, after: Definition) -> tuple[str, ...]:
+    """What whoever gives a queue another number of shards has to know."""
+    was, becomes = (definition.get("shards", 1) for definition in (before or {}, after))
+    if kind != "queue" or was == becomes:
+        return ()
+    return (f"/shards: {was} before, {becomes} for runs from now on; {UNTIL_THEN}",)
 
 
 def _adopted(shared: PartitionState, kind: str, tenant: str, name: str) -> Definition:

@@ -103,7 +103,7 @@ class Paused(Model):
 
 
 class Queue(Model):
-    """A pool of workers. `weights`: the shares of tenants that differ from 1. `rate`: hand-outs of all tenants."""
+    """A pool of workers, in so many `shards`. `weights`: shares of tenants other than 1. `rate`: hand-outs of all."""
 
     note: Note = ""
     shards: Annotated[int, Field(strict=True, ge=1, le=topics.SHARDS_MAX)] = 1
@@ -113,7 +113,6 @@ class Queue(Model):
     freezes: Freezes = ()
 
     BELOW: ClassVar[Mapping[str, type[Model]]] = {"paused": Paused, "freezes": Freeze}
-    LATER = (("shards", lambda shards: shards != 1, "use 1"),)
 
 
 class QueueQuota(Model):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler import checks
+from scheduler import checks, shards
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, rejected
 from scheduler.context import Context
 from scheduler.state import ReferenceState
@@ -30,6 +30,7 @@ def put(state: ReferenceState, command: Command, request: Put, context: Context)
     except Refused as refusal:
         return Rejected(reason="invalid", status=422, faults=refusal.faults)
     definition = definitions.normal_form(model)
+    warnings = (*warnings, *shards.resized(state.kind, state.definition, definition))
     if definition == state.definition:
         return Accepted(body=_body(state, state.version, "active", changed=False, warnings=list(warnings)))
     fact = _entry(state, command, request, context, definition)

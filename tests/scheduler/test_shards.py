@@ -1,4 +1,4 @@
-"""Which shard of its queue a run goes to. The door still refuses queues with several: here the catalog has one."""
+"""Which shard of its queue a run goes to, and what follows when a queue is given another number of them."""
 
 from __future__ import annotations
 
@@ -116,3 +116,16 @@ def test_a_tenant_that_may_have_less_than_the_queue_has_shards_is_in_as_many_as_
     adopt(shell, "tenant", "acme", "_", {"quota": {"queues": {"*": {"running": 4, "queued": 0}}}})
     shell.until("2024-01-01T10:03:30")
     assert shards_of(shell, "s", "t", "u", "v") == [2, 1, 1, 0]
+
+
+def test_whoever_gives_a_queue_another_number_of_shards_is_told_what_that_means():
+    shell = Shell(NOW, layout=LAYOUT)
+    warning = (
+        "/shards: {} before, {} for runs from now on; until the others have ended, a concurrency key may have as many "
+        "as its limit at work in two shards"
+    )
+    for shards, expected in ((1, []), (3, [warning.format(1, 3)]), (3, []), (2, [warning.format(3, 2)])):
+        shell.send("QueuePut", tenant="_", name="mail", definition={"shards": shards})
+        assert shell.answer().body["warnings"] == expected
+    put = [entry for entry in shell.to(topics.CATALOG) if isinstance(entry, CatalogEntry)]
+    assert [(entry.definition or {})["shards"] for entry in put] == [1, 3, 2]
