@@ -10,7 +10,7 @@ from simulation.cluster.client import ApiNode, Caller
 from simulation.cluster.hour import schedule
 from simulation.cluster.redoing import Redoer
 from simulation.cluster.situations import GIVING_UP, RENEWED
-from simulation.cluster.worker import QUEUE
+from simulation.cluster.worker import QUEUE, SHARDS
 from simulation.evidence import marker
 
 if TYPE_CHECKING:
@@ -281,8 +281,25 @@ class LimitKeeper(Caller):
     def _put(self, subject: tuple[str, str], definition: dict[str, Any]) -> bool:
         kind = "tenant.put" if subject[1] == "_" else "queue.put"
         whole = {**definition, "freezes": self._site.freezes.get(subject, [])}  # which stand in the same definition
+        if subject[1] == QUEUE and self._site.shards > 1:
+            whole["shards"] = self._site.shards
         asking = self.call(kind, {"tenant": subject[0], "name": subject[1], "definition": whole})
         return asking is not None and asking.status is not None and asking.status < HTTPStatus.MULTIPLE_CHOICES
+
+
+class ShardKeeper(Caller):
+    """Splits the queue, and gives it another number of shards while runs are under way; limits are put by others."""
+
+    def live(self) -> None:
+        """At once, and then as often as the situation says."""
+        while self._site.under_faults:
+            self._site.shards = self.chance.choice(
+                [number for number in range(1, SHARDS + 1) if number != self._site.shards]
+            )
+            self._site.story.fault("shards", self.name, f"the queue has {self._site.shards}")
+            definition = {"shards": self._site.shards, "freezes": self._site.freezes.get(("_", QUEUE), [])}
+            self.call("queue.put", {"tenant": "_", "name": QUEUE, "definition": definition})
+            self._site.loop.sleep(self.chance.expovariate(self._site.options.rate("shards") / SECONDS_OF_AN_HOUR))
 
 
 class Resumer(Caller):
@@ -310,6 +327,8 @@ def askers(site: Site, node: ApiNode) -> list[Caller]:
         found.append(Skipper(site, node, "skipper"))
     if site.options.has("limits"):
         found.append(LimitKeeper(site, node, "limit-keeper"))
+    if site.options.has("shards"):
+        found.append(ShardKeeper(site, node, "shard-keeper"))
     if site.options.has("again"):
         found.append(Redoer(site, node, "redoer"))
     if site.options.has("rests"):

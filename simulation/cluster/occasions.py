@@ -74,6 +74,8 @@ class Occasions:
         """Whatever limits the definition has are gone with it, as when somebody writes it anew."""
         (kind, tenant, name), definition = situations.freezes(self._site.now(), self._chance)
         self._site.freezes[tenant, name] = definition["freezes"]
+        if kind == "queue" and self._site.shards > 1:
+            definition["shards"] = self._site.shards
         self._world.upstream.publish(f"{kind}.put", {"tenant": tenant, "name": name, "definition": definition})
         self._site.story.fault("freezes", f"{kind} {tenant}/{name}", str(definition))
 

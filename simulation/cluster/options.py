@@ -106,6 +106,7 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
         "freezes of tenants and of the queue are put, moved and lifted, some that skip and some that defer",
         40,
     ),
+    "shards": ("the queue has two or three shards, and is given another number of them", 6),
 }
 # Drawn apart from the others and after them: what a seed drew before there were these is what it draws.
 LATER = frozenset(
@@ -117,6 +118,8 @@ LATER = frozenset(
 LATER_MAX = 2
 LATEST = frozenset({"calendars", "freezes"})  # likewise, apart from those and after them
 LATEST_MAX = 1
+NEWEST = frozenset({"shards"})  # likewise; beside whatever else there is, since it adds no runs
+NEWEST_OF = 4  # seeds, one has such a situation
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
 SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs
 ONLY_ON_OR_OFF = 1.0  # the rate of a fault that is there all the time, or is not
@@ -219,14 +222,16 @@ def _faults(chance: Random, density: float) -> dict[str, float]:
 
 def _situations(seed: int, density: float) -> dict[str, float]:
     chance = Random(f"situations {seed}")
-    drawn = chance.sample(sorted(SITUATIONS.keys() - LATER - LATEST), chance.randint(0, SITUATIONS_MAX))
+    drawn = chance.sample(sorted(SITUATIONS.keys() - LATER - LATEST - NEWEST), chance.randint(0, SITUATIONS_MAX))
     rates = _rates(chance, drawn, density)
     chance = Random(f"later situations {seed}")
     most = min(LATER_MAX, SITUATIONS_MAX - len(drawn))
     rates |= _rates(chance, chance.sample(sorted(LATER), chance.randint(0, most)), density)
     chance = Random(f"latest situations {seed}")
     most = min(LATEST_MAX, SITUATIONS_MAX - len(rates))
-    return rates | _rates(chance, chance.sample(sorted(LATEST), chance.randint(0, most)), density)
+    rates |= _rates(chance, chance.sample(sorted(LATEST), chance.randint(0, most)), density)
+    chance = Random(f"newest situations {seed}")
+    return rates | (_rates(chance, sorted(NEWEST), density) if chance.randrange(NEWEST_OF) == 0 else {})
 
 
 def _rates(chance: Random, names: Collection[str], density: float) -> dict[str, float]:

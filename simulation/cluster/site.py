@@ -39,6 +39,7 @@ class Site:
         self.retention = situations.KEPT if options.has("kept") else topics.Retention()
         self.under_faults = True
         self.freezes: dict[tuple[str, str], list[dict[str, Any]]] = {}  # put last, by tenant and name of the definition
+        self.shards = 1  # of the queue, as its definition was put last
         self.log_of: Callable[[Machine, MachineClock], Log]
         self.publish: Callable[[Outgoing], None]  # a record from outside, until it stands in the log
 

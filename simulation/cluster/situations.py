@@ -21,6 +21,7 @@
     updates     five runs at a time for fewer slots, and editions that cancel those of the one before
     calendars   two tenants' schedules of every minute, less what a calendar of the same name says
     freezes     nothing more: tenants and the queue have windows in which what is due is held, or skipped
+    shards      nothing more: the queue is split, and runs that a key holds apart stand in one part of it
     zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
 
 Each adds at most three schedules and some hundred runs to an hour; some take the place of an ordinary one.
@@ -338,6 +339,10 @@ def _freezes(_options: Options, _began_at: datetime) -> Added:
     return Added(schedules={})
 
 
+def _shards(_options: Options, _began_at: datetime) -> Added:
+    return Added(schedules={})
+
+
 def _updates(_options: Options, _began_at: datetime) -> Added:
     five = {"cron": "0-20/5 */4 * * * *"}
     renewed = schedule("initech", five, 40, overlap={"policy": "allow_all"}, on_update="cancel")
@@ -386,5 +391,6 @@ ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "updates": _updates,
     "calendars": _calendars,
     "freezes": _freezes,
+    "shards": _shards,
     "zones": _zones,
 }

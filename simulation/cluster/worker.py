@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from simulation.cluster.site import Site
 
 QUEUE = "default"
+SHARDS = 3  # that the queue has at most
 TASKS = ("work",)
 CALL_SECONDS = 5.0  # as in the SDK's session
 BACKOFF_SECONDS_MAX = 5.0
@@ -48,6 +49,7 @@ class WorkerNode(Place["WorkerProcess"]):
     name: str
     clock: MachineClock
     slots: int
+    shard: int = 0  # of the queue, which its processes serve
     starts: int = 0
     wanted: bool = True
     process: WorkerProcess | None = None
@@ -100,7 +102,7 @@ class WorkerProcess:
         self._wake = Flag(self.loop)
         self._reading: Reading | None = None
         self._reader: Reader | None = None
-        self._shards = node.site.layout.shard
+        self._partitions = node.site.layout.shard
         self.spawn("report", self._report_for_ever)
         self.spawn("receive", self._receive_for_ever)
 
@@ -170,8 +172,8 @@ class WorkerProcess:
 
     def _send(self, report: Report, patience: float) -> None:
         """Append it in a task of its own, which goes on when our patience ends."""
-        value = records.report(report, QUEUE, self.node.clock.now())
-        partition = records.shard_of(QUEUE, self._shards)
+        value = records.report(report, QUEUE, self.node.clock.now(), self.node.shard)
+        partition = records.shard_of(QUEUE, self._partitions, self.node.shard)
         sent = Outgoing(topics.ATTEMPTS, partition, report.incarnation.encode(), value)
         self.said.append(sent)
         done, failures = Flag(self.loop), list[LogError]()

@@ -22,7 +22,7 @@ from simulation.cluster.projecting import ProjectorNode, ReadModelPlace, SecondP
 from simulation.cluster.site import Site
 from simulation.cluster.storm import Storm
 from simulation.cluster.upstream import Upstream
-from simulation.cluster.worker import QUEUE, WorkerNode
+from simulation.cluster.worker import QUEUE, SHARDS, WorkerNode
 from simulation.kafka.broker import Broker
 from simulation.kafka.log import SETTINGS, SimulatedKafka
 from simulation.kafka.network import Network, NetworkFaults
@@ -61,7 +61,7 @@ class World:
         self.nodes = [self._node("scheduler", number) for number in range(options.schedulers)]
         self.nodes += [self._node("dispatcher", number) for number in range(options.dispatchers)]
         self.projectors = [self._projector(number) for number in range(options.projectors)]
-        self.workers = [self._worker(number) for number in range(options.workers)]
+        self.workers = [self._worker(number) for number in range(self._workers_wanted())]
         self.cut: set[str] = set()  # machines that reach nobody
         self.upstream = Upstream(site)
         site.publish = self.upstream.append
@@ -184,13 +184,18 @@ class World:
         self._seconds += 1
         return SecondProjector(self.site, f"second-projector-{self._seconds}", self.place.writer())
 
+    def _workers_wanted(self) -> int:
+        """One for each shard that the queue may have, and may have had."""
+        return max(self.options.workers, SHARDS) if self.options.has("shards") else self.options.workers
+
     def _worker(self, number: int) -> WorkerNode:
         site = self.site
         most = WORKER_CLOCK_SECONDS_MAX if self.options.has("H9") else 0.0
         skew = site.chance.uniform(-most, most) + site.skew()
         slots = site.chance.choice(SLOTS)
         slots = SLOTS_WHEN_SATURATED if self.options.has("saturated") else slots
-        return WorkerNode(site, f"worker-{number}", site.clock(skew), slots)
+        shard = number % SHARDS if self.options.has("shards") else 0
+        return WorkerNode(site, f"worker-{number}", site.clock(skew), slots, shard)
 
 
 def _never(_seen: doubt.Seen) -> str:
