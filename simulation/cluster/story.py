@@ -69,6 +69,9 @@ class StoryTelemetry(Telemetry):
     def observe(self, name: Metric, labels: Mapping[str, str], seconds: float) -> None:
         """Nobody measures."""
 
+    def forget(self, name: Metric, labels: Mapping[str, str]) -> None:
+        """Nobody looked."""
+
     def info(self, event: Event, **fields: Any) -> None:
         """A line."""
         self._line("", event, fields)
