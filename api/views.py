@@ -94,8 +94,8 @@ def breaker(row: Row) -> Json:
 _AGAIN = ("run_id", "rule", "cause", "state", "created_at", "finished_at")
 _RUN = (
     "tenant", "schedule", "run_id", "state", "version", "cause", "of", "queue", "nominal_time", "created_at",
-    "due_at", "deadline_at", "started_at", "finished_at", "outcome", "worker", "cancel_requested_at", "error",
-    "backfill",
+    "due_at", "deadline_at", "start_by_at", "started_at", "finished_at", "outcome", "worker", "cancel_requested_at",
+    "error", "backfill",
 )  # fmt: skip
 
 
@@ -105,6 +105,8 @@ def run(row: Row) -> Json:
     view = _known(**{name: row[name] for name in _RUN}, reason=row["reason"] or None)
     if row["outcome"] == Outcome.SUCCEEDED:
         view.pop("error", None)  # that of an earlier attempt, which tells of it itself
+    if not is_open or row["started_at"] is not None:
+        view.pop("start_by_at", None)  # it has begun, or never will
     if (job := identity.job_of(row["schedule"])) is not None:
         view["of_job"] = job
     if row["shard"]:
@@ -217,7 +219,9 @@ def created(row: Row) -> Json:
         due_at=row["due_at"] if row["due_at"] != (row["nominal_time"] or row["due_at"]) else None,
         decided_at=row["created_at"],
         state=row["state"],
+        start_by_at=row["start_by_at"] if row["outcome"] is None and row["started_at"] is None else None,
         finished_at=row["finished_at"],
+        outcome_reason=row["reason"] or None,
         detail=row["detail"] or None,
     )
 

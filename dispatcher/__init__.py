@@ -34,7 +34,9 @@ Choices that are not obvious:
 - *A cancelled run is never tried again:* once asked to end, however its attempt ends but by success, the run is
   cancelled. A run between two attempts is cancelled at once, and the answer says that it has run before.
 - *Only reports renew a lease, and only of what the worker has read.* An unread hand-out is the worker's until its lease
-  ends, so a worker that reports and never reads cannot keep a run for ever.
+  ends, so a worker that reports and never reads cannot keep a run for ever. Nothing takes it back sooner: it may be
+  begun for as long as `start_by` says, a third of a lease, and whoever cannot report stops two thirds later.
+- *A run that must begin by an instant is bound until an attempt has begun*, also while a worker has it.
 - *What takes a run from a worker is decided against the evidence* (leases, timeouts, deadlines of leased runs): a
   report that stands in the log unread always comes first.
 - *A result over 16 KiB* is replaced by `{"truncated": true, "bytes": …, "bytes_max": …}`; the outcome stays.

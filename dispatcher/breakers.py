@@ -56,6 +56,7 @@ GUILTY_AT = 1.0  # a suspect was alone among suspects when its worker went, or s
 MESSAGE_MAX = 256
 NAME_MAX = 300
 _LIVED = frozenset({AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED})  # said by a worker that was there to say it
+EXPIRED = frozenset({"deadline", "start_within"})  # what ends an attempt for what it had to wait before
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = (0,) * SLOTS
 
@@ -122,7 +123,7 @@ def says(fact: AttemptFinished) -> bool | None:
     if fact.outcome is AttemptOutcome.SUCCEEDED:
         return False
     if fact.outcome is AttemptOutcome.TIMED_OUT:
-        return None if fact.error is not None and fact.error.type == "deadline" else True
+        return None if fact.error is not None and fact.error.type in EXPIRED else True
     return True if fact.outcome is AttemptOutcome.FAILED else None
 
 

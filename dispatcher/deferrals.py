@@ -27,7 +27,7 @@ def deferred(
     """What a run is told."""
     return RunDeferred(
         tenant=run.tenant, schedule=run.schedule, run_id=run.run_id, reason=reason, since=since, decided_at=at,
-        until=until, queue=queue, shard=shard, breaker=breaker,
+        until=until, queue=queue, shard=shard, breaker=breaker, start_by_at=run.unstarted_until,
     )  # fmt: skip
 
 

@@ -4,7 +4,8 @@ The order of the questions is the policy:
 
     it succeeded                          succeeded
     someone asked the run to end          cancelled, however the attempt ended
-    the run's deadline has passed         expired
+    the run's deadline has passed, or
+    that by which it had to begin         expired
     the attempt burns none                handed out again at once; quarantined when its workers died of it
     the job's rules refuse another try    failed
     attempts are left                     retry_wait
@@ -160,8 +161,8 @@ def _consequence(shard: Shard, run: OpenRun, ending: Ending, blame: float) -> li
     said = _with_words(ending)
     if run.cancel_requested or ending.outcome is AttemptOutcome.CANCELLED:
         return [finish(shard, run, Outcome.CANCELLED, ending)]
-    if run.deadline_at <= ending.at:
-        return [finish(shard, run, Outcome.EXPIRED, said, reason="deadline")]
+    if reason := run.expired_by(ending.at, begun=ending.started_at is not None):
+        return [finish(shard, run, Outcome.EXPIRED, said, reason=reason)]
     if ending.outcome in SPARED:
         has_begun = (run.attempt_started_at or ending.started_at) is not None
         is_poison = _is_poison(run, blame, has_begun=has_begun)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dispatcher import shares
 from dispatcher.deferrals import deferred
 from dispatcher.pools import Offer, Pool, Pools, Tasks
-from dispatcher.run import START_BY, OpenRun, key_of
+from dispatcher.run import OpenRun, key_of
 from dispatcher.shard import Shard
 from dispatcher.waiting import Entry, Head, Leaf, Stream
 from runtime.machine import Moment
@@ -311,7 +311,12 @@ def _hand_out(shard: Shard, run: OpenRun, incarnation: str, offset: int, moment:
     return HandOut(
         incarnation=incarnation, inbox=worker.record.inbox, shard=shard.number, offset=offset,
         lease=f"{shard.lease_prefix}{offset}.{key}", lease_key=key, lease_duration=run.lease_duration,
-        timeout=run.timeout,
-        start_by=START_BY, attempt=run.attempts + 1, may_have_run=run.attempts > 0, handed_out_at=moment.now,
-        run=shard.bodies.get(key_of(run)),
+        timeout=run.timeout, start_by=_start_by(run, moment), attempt=run.attempts + 1,
+        may_have_run=run.attempts > 0, handed_out_at=moment.now, run=shard.bodies.get(key_of(run)),
     )  # fmt: skip
+
+
+def _start_by(run: OpenRun, moment: Moment) -> timedelta:
+    """Who reads it later than that leaves it to others; what may not begin any more is not begun."""
+    until = run.unstarted_until
+    return run.start_by if until is None else min(run.start_by, until - moment.now)

@@ -15,7 +15,11 @@ from dispatcher import breakers, budgets
 from dispatcher.lifecycle import LEASED, WAITING, RunState
 from schemas.facts import AttemptOutcome, BreakerPolicy, RunCreated, RunDeferReason
 
-START_BY = timedelta(seconds=10)  # a worker drops what it could not begin to read within that; said in each hand-out
+# A worker drops what it could not begin to read within that; said in each hand-out. Of a short lease it is a third: the
+# worker stops two thirds of a lease after it began, if nobody hears of it, and the run must not be another's by then.
+START_BY = timedelta(seconds=10)
+START_BY_PER_LEASE = 3
+DEADLINE, START_WITHIN = "deadline", "start_within"  # why a run expires, by what limits it
 
 
 class Named(Protocol):
@@ -71,6 +75,7 @@ class OpenRun:
     handed_out_at: datetime | None = None
     attempt_started_at: datetime | None = None
     attempt_outcome: AttemptOutcome | None = None  # how it ended; None while the lease is live
+    start_by_at: datetime | None = None  # when it expires unless an attempt has begun
 
     @property
     def waits(self) -> bool:
@@ -109,11 +114,32 @@ class OpenRun:
 
     def timeout_at(self) -> datetime:
         """When its attempt has taken too long. One that is held and never begun is given its time to begin."""
-        return (self.attempt_started_at or self.handed_out() + START_BY) + self.timeout
+        return (self.attempt_started_at or self.handed_out() + self.start_by) + self.timeout
 
     def over_at(self) -> datetime:
         """When its attempt is over at the latest."""
-        return min(self.timeout_at(), self.deadline_at)
+        return min(self.timeout_at(), self.expires_at())
+
+    @property
+    def start_by(self) -> timedelta:
+        """How long after a hand-out its worker may still begin."""
+        return min(START_BY, self.lease_duration / START_BY_PER_LEASE)
+
+    @property
+    def unstarted_until(self) -> datetime | None:
+        """By when an attempt has to begin; None once one has, and where there is no such limit."""
+        return self.start_by_at if self.started_at is None else None
+
+    def expires_at(self) -> datetime:
+        """When it expires, as far as it has come."""
+        return min(self.deadline_at, self.unstarted_until or self.deadline_at)
+
+    def expired_by(self, at: datetime, *, begun: bool = False) -> str:
+        """Why it is expired at an instant; nothing when it is not. `begun`: as is only heard of now."""
+        first_begin = None if begun else self.unstarted_until
+        limits = ((self.deadline_at, DEADLINE), (first_begin or self.deadline_at, START_WITHIN))
+        limit, reason = min(limits, key=lambda each: each[0])  # the first of equal ones
+        return reason if limit <= at else ""
 
 
 def opened(fact: RunCreated, number: int) -> OpenRun:
@@ -127,6 +153,7 @@ def opened(fact: RunCreated, number: int) -> OpenRun:
         concurrency="" if limited is None else limited.key,
         concurrency_limit=0 if limited is None else limited.limit,
         budget_percent=job.retry.budget_percent, counts_first=budgets.counts(fact),
+        start_by_at=fact.start_by_at,
         job_breaker=breakers.name_of(fact), host_breaker=breakers.host_of(fact), breaker_policy=job.breaker,
     )  # fmt: skip
 

@@ -140,7 +140,7 @@ class Shard:
         self.waiting.add(run)
         self.deferrals.added(run)
         self.held.added(run)
-        self.deadlines.not_before(key_of(run), run.deadline_at)
+        self.deadlines.not_before(key_of(run), run.expires_at())
 
     def line_up(self, run: OpenRun) -> None:
         """A run begins to wait: behind a breaker of its own, where one is not closed."""
@@ -346,7 +346,7 @@ class Shard:
 
     def _expires_at(self, key: str) -> datetime | None:
         run = self.runs.get(key)
-        return run.deadline_at if run is not None and run.waits else None
+        return run.expires_at() if run is not None and run.waits else None
 
 
 def _write_head(head: Head, rows: Rows) -> None:

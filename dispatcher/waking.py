@@ -13,7 +13,7 @@ from itertools import islice
 
 from dispatcher import breakers, deferrals, endings, handing, layouts
 from dispatcher.endings import Ending
-from dispatcher.run import OpenRun
+from dispatcher.run import DEADLINE, START_WITHIN, OpenRun
 from dispatcher.shard import Shard
 from dispatcher.workforce import Worker
 from runtime.machine import Moment
@@ -22,6 +22,9 @@ from schemas.internal import LeaseNotice, LeasesRenewed, MemoryTrimmed, WorkerLa
 
 LEASES_PER_STEP = 64  # of one worker; the rest in the next step, so that a large worker's end stays a bounded step
 TOLD_PER_STEP = 256
+
+_REACHED = {DEADLINE: "the run reached its deadline", START_WITHIN: "no attempt had begun in time"}
+_WAITED = _REACHED | {DEADLINE: "the run waited until its deadline"}
 
 
 def decide(shard: Shard, moment: Moment) -> Sequence[Fact]:
@@ -69,9 +72,8 @@ def _time_out(shard: Shard, worker: Worker, over: list[OpenRun], moment: Moment)
 
 
 def _timeout(run: OpenRun, moment: Moment) -> Ending:
-    error = None
-    if run.deadline_at <= run.timeout_at():
-        error = ErrorInfo(type="deadline", message="the run reached its deadline")
+    reason = run.expired_by(run.over_at())
+    error = ErrorInfo(type=reason, message=_REACHED[reason]) if reason else None
     return Ending(outcome=AttemptOutcome.TIMED_OUT, at=moment.now, error=error)
 
 
@@ -104,15 +106,15 @@ def _switch(shard: Shard, moment: Moment) -> Sequence[Fact]:
 
 
 def _expire(shard: Shard, moment: Moment) -> Sequence[Fact]:
-    """End a run that waited to its deadline."""
+    """End a run that waited to its deadline, or for as long as it may before an attempt begins."""
     first = shard.deadlines.first()
     if first is None or first[0] > moment.now:
         return ()
-    ending = Ending(
-        outcome=AttemptOutcome.TIMED_OUT, at=moment.now,
-        error=ErrorInfo(type="deadline", message="the run waited until its deadline"),
-    )  # fmt: skip
-    return (endings.finish(shard, shard.runs[first[1]], Outcome.EXPIRED, ending, reason="deadline"),)
+    run = shard.runs[first[1]]
+    reason = run.expired_by(first[0])
+    error = ErrorInfo(type=reason, message=_WAITED[reason])
+    ending = Ending(outcome=AttemptOutcome.TIMED_OUT, at=moment.now, error=error)
+    return (endings.finish(shard, run, Outcome.EXPIRED, ending, reason=reason),)
 
 
 def _forget(shard: Shard, moment: Moment) -> Sequence[Fact]:

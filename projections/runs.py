@@ -25,6 +25,7 @@ _STARTED, _ENDED = 1, 2  # how far the hand-out in `handout` has come
 _EMPTY: Row = {
     "tenant": None, "schedule": None, "run_id": None, "state": QUEUED, "version": None, "cause": None, "of": None,
     "queue": None, "labels": "{}", "nominal_time": None, "created_at": None, "due_at": None, "deadline_at": None,
+    "start_by_at": None,
     "started_at": None, "finished_at": None, "outcome": None, "reason": "", "attempts": 0, "handout": -1, "phase": 0,
     "worker": None, "ended_at": None, "retry_attempt": 0, "retry_at": None, "waiting": None, "waiting_since": None,
     "waiting_at": None, "waiting_until": None, "cancel_requested_at": None, "error": None, "error_at": None,
@@ -79,6 +80,7 @@ def _created(row: Row | None, event: Event) -> Row | None:
         created_at=instant(data["created_at"]),
         due_at=instant(data["due_at"]),
         deadline_at=instant(data["deadline_at"]),
+        start_by_at=instant(data.get("start_by_at")),
         rule=data.get("rule"),
         tz_version=data.get("tz_version"),
         backfill=data.get("backfill"),

@@ -313,7 +313,7 @@ def recipe(job: definitions.Job, *, name: str | None = None, version: int | None
     snapshot = JobSnapshot(
         queue=job.queue, target=document["target"], payload=job.payload, priority=job.priority, timeout=job.timeout,
         deadline=job.deadline, lease=job.lease, retry=retry, name=name, version=version,
-        log_retention=job.log_retention,
+        log_retention=job.log_retention, start_within=job.start_within,
         concurrency=None if limited is None else Concurrency(key=limited.key, limit=limited.limit),
         breaker=None if job.breaker is None else breaker_of(job.breaker),
     )  # fmt: skip

@@ -42,6 +42,7 @@ def of_occurrence(
     run_id = state.name + _ending(nominal)
     previous = _before(state, plan_, nominal)
     job = _filled_in(recipe, state, plan_, run_id, nominal, previous)
+    counts_from = due_at if cause is Cause.SCHEDULE else context.now
     return RunCreated(
         tenant=state.tenant,
         schedule=state.name,
@@ -50,7 +51,7 @@ def of_occurrence(
         cause=cause,
         created_at=context.now,
         due_at=due_at,
-        deadline_at=(due_at if cause is Cause.SCHEDULE else context.now) + job.deadline,
+        deadline_at=counts_from + job.deadline,
         shard=shards.of(state.tenant, state.name, job, context.shared),
         job=job,
         rule=plan_.rule,
@@ -59,7 +60,12 @@ def of_occurrence(
         interval_from=None if previous is None else from_seconds(previous),
         labels=plan_.labels,
         used=plan_.used,
+        start_by_at=_start_by_at(job, counts_from),
     )
+
+
+def _start_by_at(job: JobSnapshot, counts_from: datetime) -> datetime | None:
+    return None if job.start_within is None else counts_from + job.start_within
 
 
 def _due_at(plan_: Plan, nominal: int, due_ms: int | None, now: datetime) -> datetime:
@@ -155,11 +161,12 @@ def of_upstream(
 
 
 def at_once(state: ScheduleState, context: Context, run_id: str, job: JobSnapshot, **facts: Any) -> RunCreated:
-    """A run that is due as it is made: its deadline counts from then. `facts` are the other fields of its fact."""
+    """A run that is due as it is made: its limits count from then. `facts` are the other fields of its fact."""
     return RunCreated(
         tenant=state.tenant, schedule=state.name, run_id=run_id, job=job, tz_version=context.tz_version,
         shard=shards.of(state.tenant, state.name, job, context.shared),
-        created_at=context.now, due_at=context.now, deadline_at=context.now + job.deadline, **facts,
+        created_at=context.now, due_at=context.now, deadline_at=context.now + job.deadline,
+        start_by_at=_start_by_at(job, context.now), **facts,
     )  # fmt: skip
 
 

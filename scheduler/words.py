@@ -32,6 +32,8 @@ def sentence(plan: Plan) -> str:
         words = f"{words}, {plan.max_runs} run{'s' * (plan.max_runs > 1)} at most"
     if plan.intervals:
         words += f"; each waits until {_awaited(plan)}"
+    if plan.recipe is not None and (within := plan.recipe.snapshot.start_within) is not None:
+        words += f"; begun within {durations.render(within)} or not at all"
     followed = _followed(plan)
     return f"{words}; also {followed}" if words and followed else words or followed[:1].upper() + followed[1:]
 

@@ -162,6 +162,10 @@ class Job(Model):
     priority: Literal["critical", "normal", "bulk"] = "normal"
     timeout: PositiveDuration = timedelta(hours=1)
     deadline: PositiveDuration = timedelta(days=7)
+    start_within: Annotated[
+        PositiveDuration | None,
+        Field(description="from when the deadline counts, until an attempt must have begun; any time if not given"),
+    ] = None
     lease: LongerDuration = timedelta(seconds=30)
     retry: Retry = Retry()
     concurrency: Concurrency | None = None

@@ -27,10 +27,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-VERSION = 14
+VERSION = 15
 # The oldest layout whose tables today's questions can be asked of, while the rows of this one are still being built.
 # A column more or less makes it VERSION; an index, or a fold that says something else, leaves it.
-READABLE_SINCE = 14
+READABLE_SINCE = 15
 
 METADATA = MetaData()
 
@@ -123,7 +123,7 @@ RUNS = Table(
     _number("retry_attempt"), _at("retry_at"), _text("waiting"), _at("waiting_since"), _at("waiting_at"),
     _at("waiting_until"), _at("cancel_requested_at"), Column("error", JSON), _at("error_at"), _text("rule"),
     _text("tz_version"), _text("backfill"), Column("used", JSON), _text("detail"), _at("appended_at"),
-    _number("shard"),
+    _number("shard"), _at("start_by_at"),
     Index("runs_by_creation", "created_at", "run_id"),
     Index("runs_by_schedule", "tenant", "schedule", "created_at"),
     Index("runs_by_state", "state", "created_at"),

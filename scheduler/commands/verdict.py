@@ -58,6 +58,7 @@ def created(run: RunCreated, name: str, **more: Any) -> Accepted:
         "cause": run.cause.value,
         "created_at": text(run.created_at),
         "deadline_at": text(run.deadline_at),
+        **({} if run.start_by_at is None else {"start_by_at": text(run.start_by_at)}),
         **more,
     }
     return Accepted(facts=(run,), status=CREATED, body=body)

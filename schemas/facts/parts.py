@@ -204,3 +204,4 @@ class JobSnapshot:
     concurrency: Concurrency | None = None
     log_retention: timedelta | None = None  # None: as long as the server keeps logs
     breaker: BreakerPolicy | None = None  # its tenant's in the queue, or else the one there is
+    start_within: timedelta | None = None  # None: its first attempt may begin at any time before the deadline

@@ -24,6 +24,7 @@ from schemas.frozen import frozen
 @frozen
 class RunCreated(OfSchedule):
     """A run exists. `due_at` is when it should start, `deadline_at` when it ends `expired` at the latest.
+    `start_by_at` is when it ends `expired` unless an attempt has begun.
 
     `interval_from` is the nominal instant before this one, so [interval_from, nominal_time) is the data interval.
     A run that a run of another schedule led to names it; `chain` are the schedules before this one, the first first.
@@ -54,11 +55,15 @@ class RunCreated(OfSchedule):
     chain: tuple[str, ...] = ()
     used: Mapping[str, int] = field(default_factory=dict)
     detail: str = ""
+    start_by_at: datetime | None = None
 
 
 @frozen
 class RunDeferred(OfSchedule):
-    """A created run waits for a worker since `since`, and why. `breaker`: which one, where that is the reason."""
+    """A created run waits for a worker since `since`, and why. `breaker`: which one, where that is the reason.
+
+    `start_by_at`: when it ends `expired` if it still waits then.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.run.deferred.v1"
     tenant: str
@@ -71,6 +76,7 @@ class RunDeferred(OfSchedule):
     queue: str = ""  # with `shard`: whose run it is; the dispatcher finds the shard of a logged fact by them
     shard: int = 0
     breaker: str = ""
+    start_by_at: datetime | None = None
 
 
 @frozen

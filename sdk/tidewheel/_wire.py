@@ -70,6 +70,7 @@ class JobSnapshot(TypedDict):
     priority: str
     queue: str
     retry: RetryPolicy
+    start_within: NotRequired[str]
     target: dict[str, Any]
     timeout: str
     version: NotRequired[int]
@@ -133,6 +134,7 @@ class RunCreated(TypedDict):
     run_id: str
     schedule: str
     shard: int
+    start_by_at: NotRequired[str]
     tenant: str
     tz_version: str
     upstream: NotRequired[Upstream]

@@ -8,6 +8,7 @@ transactions:
 - No run whose outcome the scheduler has not settled is there for ten minutes without being asked after.
 - No attempt is live behind a footer that spoke for its timeout, and no run is open behind one that spoke for its
   deadline. An attempt that nobody heard to have begun has `start_by` more.
+- No run has yet to begin behind a footer that spoke for its `start_by_at`, and none that has begun ends for that.
 """
 
 from __future__ import annotations
@@ -150,14 +151,32 @@ class _Open:
 def _attempts(log: Changelog) -> Iterator[Violation]:
     live: dict[NAME, _Open] = {}
     runs: dict[NAME, _Open] = {}
+    unbegun: dict[NAME, _Open] = {}
     mark = NEVER
     for written in log.whole:
         for fact in written.facts():
+            yield from _given_up(unbegun, fact)
             _follow(live, runs, fact)
         mark = _mark(written.footer, mark)
         assert written.footer_at is not None
         yield from _overdue(live, mark, written.footer_at)
         yield from _overdue(runs, mark, written.footer_at)
+        yield from _overdue(unbegun, mark, written.footer_at)
+
+
+def _given_up(unbegun: dict[NAME, _Open], fact: Fact) -> Iterator[Violation]:
+    """Follow which runs have yet to begin by an instant; such a run ends for that alone, and not before."""
+    data: Data = fact.data
+    if fact.type == "run.created" and "start_by_at" in data:
+        what = f"run {data['run_id']} has not begun"
+        unbegun[data["tenant"], data["run_id"]] = _Open(instant(data["start_by_at"]), what)
+    elif fact.type in {"attempt.started", "run.finished"}:
+        waited = unbegun.pop((data["tenant"], data["run_id"]), None)
+        for_that = fact.type == "run.finished" and data.get("reason") == "start_within" and not data.get("repeat")
+        if for_that and (waited is None or instant(data["finished_at"]) < waited.at):
+            said = "was given up as not begun in time, and had begun or had time"
+            what = f"{data['tenant']}: run {data['run_id']} {said}"
+            yield Violation(invariant=ID, what=what, where=fact.place)
 
 
 def _follow(live: dict[NAME, _Open], runs: dict[NAME, _Open], fact: Fact) -> None:

@@ -125,7 +125,8 @@ def _owed(_options: Options, _began_at: datetime) -> Added:
 
 def _saturated(_options: Options, _began_at: datetime) -> Added:
     urgent = schedule("acme", each(2), 5, overlap={"policy": "allow_all"}, job={"deadline": "PT1M"})
-    return Added(schedules={("acme", "urgent"): urgent})
+    fresh = schedule("acme", each(2), 25, overlap={"policy": "allow_all"}, job={"start_within": "PT20S"})
+    return Added(schedules={("acme", "urgent"): urgent, ("acme", "fresh"): fresh})
 
 
 def _long(_options: Options, began_at: datetime) -> Added:

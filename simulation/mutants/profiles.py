@@ -65,6 +65,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "limits": {"faults": {}, "situations": {"limits": 240.0}},
     "again": {"faults": {}, "situations": {"again": 240.0}},
     "targets": {"faults": {}, "situations": {"targets": 1.0}},
+    "saturated": {"faults": {"H8": 20.0, "H11": 10.0}, "situations": {"saturated": 1.0}},
     "rests": {"faults": {}, "situations": {"rests": 1.0}},
     "backlog": {"faults": {}, "situations": {"paced": 30.0}},
     "windows": {"faults": {}, "situations": {"freezes": 240.0, "calendars": 240.0}, "schedule_partitions": 4},

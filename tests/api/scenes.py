@@ -124,7 +124,7 @@ def night(now: datetime) -> list[Any]:
         broken, first, over(first, 2.4, AttemptOutcome.FAILED, why), retry, second,
         over(second, 2.1, AttemptOutcome.FAILED, why), done(broken, 68, Outcome.DEAD_LETTERED, why),
     ]  # fmt: skip
-    running, waiting = run(now, "hourly-load", 30), run(now, "tokyo-close", 20)
+    running, waiting = run(now, "hourly-load", 30), run(now, "tokyo-close", 20, start_by_at=whole(now, -300))
     no_worker = RunDeferred(
         tenant="acme", schedule="tokyo-close", run_id=waiting.run_id, reason=RunDeferReason.NO_WORKER,
         since=waiting.created_at, decided_at=waiting.created_at,

@@ -106,6 +106,12 @@ async def test_a_run_shows_its_attempts_its_error_its_payload_and_its_story(hous
 
 
 @pytest.mark.anyio
+async def test_a_run_that_waits_shows_by_when_it_has_to_begin(house):
+    said = text_of((await house.http.get("/runs/acme/tokyo-close.20260301T115940Z")).text)
+    assert "Begins by 2026-03-01 12:05:00 UTC" in said
+
+
+@pytest.mark.anyio
 async def test_runs_are_narrowed_by_state_and_schedule(house):
     said = text_of((await house.http.get("/runs?state=open&schedule=hourly-load")).text)
     assert "running" in said

@@ -1,5 +1,6 @@
 """How a run stands, after which events."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,6 +31,11 @@ def test_a_created_run_is_queued_and_says_why_it_exists():
     assert row["nominal_time"] == row["created_at"] == row["due_at"] == millis(at(60))
     assert row["deadline_at"] == millis(at(60) + timedelta(days=7))
     assert orjson.loads(row["labels"]) == {"team": "finance"}
+
+
+def test_a_run_that_has_to_begin_says_by_when():
+    assert the_run(replace(RUN, start_by_at=at(120)))["start_by_at"] == millis(at(120))
+    assert the_run(RUN)["start_by_at"] is None
 
 
 def test_a_run_that_waits_for_a_worker_says_since_when_and_why():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -33,6 +34,44 @@ def test_a_run_carries_everything_a_worker_needs_to_know():
     assert run.deadline_at == at("2024-01-08T10:05:00")
     assert (run.rule, run.tz_version) == ("cron */5 * * * * UTC", "2026f")
     assert (run.job.queue, run.job.target, run.job.name) == ("default", {"type": "task", "name": "t"}, None)
+
+
+def test_a_run_says_by_when_it_has_to_begin_counted_from_when_it_is_due():
+    shell = Shell("2024-01-01T10:00:10")
+    job = {"target": {"type": "task", "name": "t"}, "start_within": "10m"}
+    shell.put(body={"trigger": {"cron": "*/5 * * * *"}, "job": job})
+    assert shell.answer().body["words"].endswith("; begun within PT10M or not at all")
+    shell.until("2024-01-01T10:05:02")
+    run = shell.last_run()
+    assert (run.start_by_at, run.job.start_within) == (at("2024-01-01T10:15:00"), timedelta(minutes=10))
+
+
+def test_a_run_by_hand_has_to_begin_from_when_it_was_made():
+    shell = Shell("2024-01-01T10:00:10")
+    job = {"target": {"type": "task", "name": "t"}, "start_within": "PT90S"}
+    shell.put(body={"trigger": {"cron": "@daily"}, "job": job})
+    shell.send("ScheduleTrigger")
+    assert shell.last_run().start_by_at == at("2024-01-01T10:01:40")
+    assert shell.answer().body["start_by_at"] == "2024-01-01T10:01:40Z"
+
+
+def test_what_is_caught_up_has_to_begin_from_when_it_was_made():
+    shell = Shell("2024-01-01T10:00:10")
+    job = {"target": {"type": "task", "name": "t"}, "start_within": "PT5M"}
+    shell.put(body={"trigger": {"cron": "0 * * * *"}, "job": job})
+    shell.until("2024-01-01T10:05:00")
+    shell.sleep_until("2024-01-01T11:30:00")
+    shell.settle()
+    run = shell.last_run()
+    assert (run.cause, run.nominal_time) == (Cause.CATCH_UP, at("2024-01-01T11:00:00"))
+    assert run.start_by_at == run.created_at + timedelta(minutes=5)
+
+
+def test_a_run_that_may_begin_at_any_time_says_none():
+    shell = Shell("2024-01-01T10:00:10")
+    shell.put()
+    shell.until("2024-01-01T10:01:00")
+    assert (shell.last_run().start_by_at, shell.last_run().job.start_within) == (None, None)
 
 
 def test_the_data_interval_begins_at_the_occurrence_before_whatever_was_decided_about_it():

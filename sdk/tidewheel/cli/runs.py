@@ -194,6 +194,7 @@ def _facts(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("finished", output.when(run.get("finished_at"))),
         ("took", output.lasting(run.get("started_at"), run.get("finished_at"))),
         ("waits", f"{waiting['reason']} since {output.when(waiting.get('since'))}" if waiting else None),
+        ("begins by", output.when(run.get("start_by_at"))),
         ("next attempt", output.when(run.get("retry_at"))),
         ("reason", run.get("reason")),
         ("result", None if run.get("result") is None else json.dumps(run["result"], ensure_ascii=False)),

@@ -1,5 +1,7 @@
 """Occurrences explain what was decided, and what will be."""
 
+from dataclasses import replace
+
 import pytest
 
 from scheduler.occurrences import tz_version
@@ -9,6 +11,7 @@ from schemas.facts import (
     NominalRange,
     OccurrenceDeferred,
     OccurrenceSkipped,
+    Outcome,
     SkipReason,
 )
 from tests.api.reads.asking import ACME, get
@@ -103,6 +106,17 @@ async def test_each_answer_names_what_the_decision_rests_on(house):
         *[(1, rule, tz_version())] * 3,
     ]  # fmt: skip
     assert shown["occurrences"][0]["due_at"] == "2026-03-01T00:01:15Z"
+
+
+async def test_a_run_that_has_to_begin_says_by_when_and_afterwards_why_it_expired(house):
+    over, waits = (created("report", second, start_by_at=at(300)) for second in (60, 120))
+    expired = replace(histories.finished(over, 300, Outcome.EXPIRED), reason="start_within")
+    house.happened(current("report"), over, expired, waits)
+    shown = await get(house, f"{ACME}/schedules/report/occurrences?to=2026-03-01T00:04:00Z")
+    assert [(each["state"], each.get("start_by_at"), each.get("outcome_reason")) for each in shown["occurrences"]] == [
+        ("expired", None, "start_within"),
+        ("queued", "2026-03-01T00:05:00Z", None),
+    ]
 
 
 async def test_what_is_due_and_not_decided_is_pending(house):

@@ -1,5 +1,7 @@
 """Runs and dead letters as the API shows them."""
 
+from dataclasses import replace
+
 import pytest
 
 from schemas.facts import (
@@ -50,6 +52,15 @@ async def test_a_run_that_waits_says_why_since_when(house):
     house.happened(run, waits)
     shown = await get(house, f"{ACME}/runs/{run.run_id}")
     assert shown["waiting"] == {"reason": "no_worker", "since": "2026-03-01T00:01:01Z"}
+
+
+async def test_a_run_says_by_when_it_has_to_begin_until_it_has_or_is_over(house):
+    waits, runs, over = (created("report", second, start_by_at=at(300)) for second in (60, 120, 180))
+    expired = replace(finished(over, 300, Outcome.EXPIRED), reason="start_within")
+    house.happened(waits, runs, started(runs, 121), over, expired)
+    shown = [await get(house, f"{ACME}/runs/{run.run_id}") for run in (waits, runs, over)]
+    assert [each.get("start_by_at") for each in shown] == ["2026-03-01T00:05:00Z", None, None]
+    assert (shown[2]["state"], shown[2]["reason"]) == ("expired", "start_within")
 
 
 async def test_runs_are_found_by_state_also_by_groups_of_them(house):

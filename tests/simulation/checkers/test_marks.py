@@ -200,3 +200,49 @@ def test_durations_are_read_as_they_stand_in_records(text, value):
 def test_what_is_no_duration_is_not_guessed_at():
     with pytest.raises(ValueError, match="'30s' is no duration"):
         marks.duration("30s")
+
+
+# --- runs that have to begin ---
+
+
+def urgent(given: Given) -> None:
+    """The run of 12:00:05 has to begin by 12:00:25."""
+    given.transaction("dispatcher", "12:00:05", [created("12:00:05", start_by_at=z("12:00:25"))])
+
+
+def given_up(at: str) -> dict[str, Any]:
+    return finished("expired", finished_at=z(at), reason="start_within")
+
+
+def test_a_run_that_had_to_begin_and_waits_behind_a_footer_that_spoke_for_that_is_found():
+    given = Given()
+    urgent(given)
+    given.transaction("dispatcher", "12:00:26")
+    assert found(given) == [
+        (
+            "I21 dispatcher-changelog-0@2: acme: run s.20260301T120005Z has not begun beyond 12:00:25.000000, "
+            "and all was decided until 12:00:26.000000"
+        )
+    ]
+
+
+@pytest.mark.parametrize("in_time", [started(0, started_at=z("12:00:24")), given_up("12:00:25")])
+def test_one_that_has_begun_or_was_given_up_is_well(in_time):
+    given = Given()
+    urgent(given)
+    given.transaction("dispatcher", "12:00:25", [in_time])
+    given.transaction("dispatcher", "12:00:26")
+    assert found(given) == []
+
+
+@pytest.mark.parametrize("before", [[], [started(0, started_at=z("12:00:10"))]], ids=["had time", "had begun"])
+def test_one_that_is_given_up_for_it_without_cause_is_found(before):
+    given = Given()
+    urgent(given)
+    given.transaction("dispatcher", "12:00:20", [*before, given_up("12:00:20")])
+    assert found(given) == [
+        (
+            "I21 dispatcher-changelog-0@2: acme: run s.20260301T120005Z was given up as not begun in time, "
+            "and had begun or had time"
+        )
+    ]
