@@ -63,6 +63,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "workers": 5, "dispatchers": 1,
     },
     "limits": {"faults": {}, "situations": {"limits": 240.0}},
+    "shards": {"faults": {}, "situations": {"limits": 240.0, "shards": 60.0}, "shard_partitions": 3},
     "again": {"faults": {}, "situations": {"again": 240.0}},
     "targets": {"faults": {}, "situations": {"targets": 1.0}},
     "saturated": {"faults": {"H8": 20.0, "H11": 10.0}, "situations": {"saturated": 1.0}},
