@@ -127,7 +127,7 @@ class Rows:
     """What the projector does with what it reads."""
 
     def __init__(self, log: EmbeddedLog, folder: Path) -> None:
-        self._writer = Writer(open_database(f"sqlite:///{folder}/rows.sqlite"))
+        self._writer = Writer(open_database(f"sqlite:///{folder}/rows.sqlite", alone=True))
         self._writer.belong_to({}, anew=True)
         self._inputs = [TopicPartition(name, each) for name in batch.INPUTS for each in range(log.partitions(name))]
         self._stored = dict.fromkeys(self._inputs, 0)

@@ -43,7 +43,7 @@ def main() -> None:
     pipe = Connection(int(sys.argv[1]))
     orders: Orders = pipe.recv()
     logger(orders.log_format, orders.log_level)
-    model = Writer(open_database(orders.model_url))
+    model = Writer(open_database(orders.model_url, alone=True))
     projector = Projector(log=LentLog(pipe), model=model, now=SystemClock().now, kept=Kept(history=orders.history))
     projector.on_progress(lambda: _tell(pipe, projector))
     threading.Thread(target=_listen, args=(projector,), name="holder", daemon=True).start()

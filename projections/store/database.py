@@ -24,35 +24,39 @@ from projections.store.dialects.sqlite import Sqlite
 from runtime.record import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from sqlalchemy import URL, Connection, Engine
+    from sqlalchemy import Connection, Engine
 
     from projections.store.dialect import Dialect
 
-_DIALECTS: Mapping[str, Callable[[URL], Dialect]] = {"sqlite": Sqlite, "postgresql": Postgresql, "postgres": Postgresql}
+_POSTGRESQL = ("postgresql", "postgres")
 
 # What META says of a layout.
 _TABLES, _SOURCE, _COMPLETE = "tables", "source", "complete"
 
 
-def open_database(url: str) -> Database:
+def open_database(url: str, *, alone: bool = False) -> Database:
     """The read model at `url`: `sqlite:////path/file` or `postgresql://user@host/database`. ValueError says what is
     wrong with the URL. Nothing is connected yet: a database may be away for a while, at the start too.
+
+    `alone`: no other thread of this process is busy, and rows may be written in the way that is quicker then.
     """
-    return Database(dialect_of(url))
+    return Database(dialect_of(url, alone=alone))
 
 
-def dialect_of(url: str) -> Dialect:
+def dialect_of(url: str, *, alone: bool = False) -> Dialect:
     """Who speaks to the database at `url`; ValueError for a URL of none."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise ValueError("is no URL of a database, as postgresql://user@host/database is one") from None
-    known = _DIALECTS.get(parsed.get_backend_name())
-    if known is None:
-        raise ValueError(f"{parsed.get_backend_name()} is not supported; sqlite and postgresql are")
-    return known(parsed)
+    backend = parsed.get_backend_name()
+    if backend == "sqlite":
+        return Sqlite(parsed, alone=alone)
+    if backend in _POSTGRESQL:
+        return Postgresql(parsed)
+    raise ValueError(f"{backend} is not supported; sqlite and postgresql are")
 
 
 class Database:

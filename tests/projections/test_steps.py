@@ -18,9 +18,9 @@ STRANGE = 'a "b" \\ /\n\t\x01\x7f é 😀 \u2028 \ufeff'
 LARGE = 2**63 - 1
 
 
-@pytest.fixture
-def opened(database):
-    opened = open_database(database)
+@pytest.fixture(params=[False, True], ids=["beside busy threads", "alone"])
+def opened(request, database):
+    opened = open_database(database, alone=request.param)
     opened.belong_to({}, anew=False)
     yield opened
     opened.dispose()

@@ -2,7 +2,8 @@
 
 Its driver lets go of the interpreter and takes it again around every row it steps over, and beside busy threads each
 taking costs a wait. In one step it works beside them instead. How long a text becomes is bounded by the batch that its
-rows come from.
+rows come from. Where no other thread is busy nothing is waited for, and rows are written one by one: SQLite need not
+take a text apart, which costs as much again for a row of few columns.
 """
 
 from __future__ import annotations
@@ -58,11 +59,12 @@ _NUL = "\\u0000"  # SQLite's JSON functions take it for the end of a text
 class Sqlite:
     """Files beside each other: where the URL says `read-model.sqlite`, layout 4 is `read-model-4.sqlite`."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, *, alone: bool = False) -> None:
         if not url.database or url.database == ":memory:":
             raise ValueError("SQLite needs a file, as in sqlite:////var/lib/tidewheel/read-model.sqlite")
         self._url = url
         self._path = Path(url.database)
+        self._alone = alone
 
     def open(self, layout: int) -> Engine:
         url = self._url.set(database=str(self._file(layout)))
@@ -92,10 +94,8 @@ class Sqlite:
     def refuses(self, error: BaseException) -> bool:  # noqa: ARG002 -- it stores whatever it is given
         return False
 
-    @staticmethod
-    @lru_cache(maxsize=64)  # one for each table
-    def upsert(table: Table, *, once: bool) -> TextUpsert:
-        return upsert(table, once=once)
+    def upsert(self, table: Table, *, once: bool) -> TextUpsert | RowUpsert:
+        return by_row(table, once=once) if self._alone else upsert(table, once=once)
 
     @staticmethod
     @lru_cache(maxsize=64)  # one for each table
@@ -132,34 +132,51 @@ def _dump_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextUpsert:
-    """One statement for one list of rows, and one for each row."""
+class RowUpsert:
+    """One statement for each row."""
 
     sql: str
-    row_sql: str
     columns: tuple[str, ...]
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """A step for each row."""
+        connection.exec_driver_sql(self.sql, list(map(itemgetter(*self.columns), rows)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextUpsert:
+    """One statement for one list of rows."""
+
+    sql: str
+    columns: tuple[str, ...]
+    by_row: RowUpsert
+
+    def run(self, connection: Connection, rows: Sequence[Row]) -> None:
         """One step, unless a text holds the character that would end it there."""
-        values = list(map(itemgetter(*self.columns), rows))
-        text = orjson.dumps(values).decode()
+        text = orjson.dumps(list(map(itemgetter(*self.columns), rows))).decode()
         if _NUL in text:
-            connection.exec_driver_sql(self.row_sql, values)
+            self.by_row.run(connection, rows)
         else:
             connection.exec_driver_sql(self.sql, (text,))
 
 
+@lru_cache(maxsize=64)  # one for each table
+def by_row(table: Table, *, once: bool) -> RowUpsert:
+    """The upsert of a table, row by row."""
+    row = settled(sqlite.insert(table), table, once=once)
+    return RowUpsert(sql=str(row.compile(dialect=_DIALECT)), columns=tuple(names(table)))
+
+
+@lru_cache(maxsize=64)  # one for each table
 def upsert(table: Table, *, once: bool) -> TextUpsert:
-    """The upsert of a table."""
+    """The upsert of a table, all rows at once."""
     rows = _given("rows")
     # Without a condition SQLite takes the `ON` of `ON CONFLICT` for that of a join.
     values = select(*(_part(rows, number) for number in range(len(table.c)))).where(literal_column("true"))
     whole = settled(sqlite.insert(table).from_select(names(table), values), table, once=once)
-    row = settled(sqlite.insert(table), table, once=once)
     return TextUpsert(
-        sql=str(whole.compile(dialect=_DIALECT)), row_sql=str(row.compile(dialect=_DIALECT)),
-        columns=tuple(names(table)),
-    )  # fmt: skip
+        sql=str(whole.compile(dialect=_DIALECT)), columns=tuple(names(table)), by_row=by_row(table, once=once)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
