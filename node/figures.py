@@ -178,7 +178,7 @@ class DispatcherFigures:
         self._tally.add(Metric.COMMANDS_REJECTED, role=self.ROLE, reason=fact.reason)
 
     def look(self, states: States, shared: Any, now: datetime) -> None:  # noqa: ARG002 -- see the port
-        """See `Observer.look`. A partition has as many shards as queues."""
+        """See `Observer.look`. Several shards of a queue may be in one partition: their figures go together."""
         self._show(figures.of(state, now) for state in states() if isinstance(state, Shard))
 
     def _show(self, seen: Iterator[ShardFigures]) -> None:

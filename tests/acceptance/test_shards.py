@@ -13,7 +13,7 @@ from tests.storm.fleet import Fleet
 from tests.support.server import Server
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # A guard: nine processes start and end on two cores.
 
 WITHIN_SECONDS = 120
 SHARDS = 3
