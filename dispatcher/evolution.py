@@ -7,6 +7,7 @@ fit is an error of ours and stops the partition.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from dispatcher import lifecycle
@@ -100,7 +101,7 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     run.used += fact.counted
     _blame(run, fact)
     shard.breakers.note(run, fact, next_offset=shard.counters.next_offset)
-    _release(shard, run)
+    _release(shard, run, fact.finished_at)
     if run.waits:
         run.queued_at = fact.finished_at
         shard.line_up(run)
@@ -128,8 +129,8 @@ def _past_lease(run: OpenRun, fact: AttemptFinished) -> PastLease:
     )  # fmt: skip
 
 
-def _release(shard: Shard, run: OpenRun) -> None:
-    shard.give_back(run)
+def _release(shard: Shard, run: OpenRun, at: datetime) -> None:
+    shard.give_back(run, at)
     if shard.workforce.release(run) is None:
         shard.touch_worker(run.incarnation)
 
@@ -181,7 +182,7 @@ def _finished(shard: Shard, fact: RunFinished) -> None:
 def _worker_reported(shard: Shard, fact: WorkerReported) -> None:
     before = shard.workforce.get(fact.incarnation)
     was = (before.listed if before is not None else (), shard.workforce.is_empty())
-    worker = shard.workforce.report(fact)
+    worker = shard.workforce.report(fact, shard.charge(fact.incarnation, fact.reported_at))
     shard.touch_worker(fact.incarnation)
     if was != (worker.listed, shard.workforce.is_empty()):
         _workforce_changed(shard)

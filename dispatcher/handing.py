@@ -128,7 +128,6 @@ class _Lane:
     def __init__(self, shard: Shard, lane: str, now: datetime) -> None:
         self._shard, self._now = shard, now
         self._share = shard.holds.share(lane)
-        self._level = self._share.level
         self._stands_at: dict[str, int] = {}  # of who was served in this step
         self._turns: list[tuple[Turn, _Runs, Iterator[Stream] | None]] = []
         self._left: set[str] = set()  # tasks for which there is no slot
@@ -155,8 +154,7 @@ class _Lane:
         """What `next` said is handed out."""
         turn, runs, rest = heapq.heappop(self._turns)
         tenant = runs.stream.tenant
-        self._level = turn[0]
-        self._stands_at[tenant] = self._level + shares.cost_of(self._shard.limits.weight(tenant))
+        self._stands_at[tenant] = turn[0] + shares.cost_of(self._shard.limits.weight(tenant))
         if rest is not None:
             self._advance(rest)
         if runs.advance(self._now):

@@ -51,11 +51,12 @@ class Holds:
 
     def stands_at(self, lane: str, tenant: str) -> tuple[int, bool]:
         share = self.share(lane)
-        return share.stands_at(tenant), tenant in share.ahead
+        stands_at = share.stands_at(tenant)
+        return stands_at, stands_at > share.level
 
     def share(self, lane: str) -> Share:
         """How the tenants of a lane stand."""
         share = self.shares.get(lane)
         if share is None:
-            share = self.shares[lane] = Share(Standing())
+            share = self.shares[lane] = Share(Standing(), self.limits.weight)
         return share

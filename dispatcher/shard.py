@@ -34,7 +34,7 @@ from dispatcher.lifecycle import RunState
 from dispatcher.limits import Pace
 from dispatcher.memory import Memory
 from dispatcher.run import Named, OpenRun, key_of
-from dispatcher.shares import Share, Standing
+from dispatcher.shares import PERIOD, Share, Standing
 from dispatcher.timers import Timers
 from dispatcher.waiting import Waiting
 from dispatcher.workforce import WorkerRecord, Workforce
@@ -164,13 +164,13 @@ class Shard:
         self.deferrals.removed(run)
         self.held.removed(run)
         if not self.waiting.in_lane[run.lane]:
-            self.holds.shares.pop(run.lane, None)  # nobody competes: all begin anew
+            self.holds.share(run.lane).begin_anew()
             self._touch_row(SHARE, run.lane)
 
     def take(self, run: OpenRun, at: datetime) -> None:
         """A run that waits is handed to a worker."""
         self._count_try(run, at)
-        for tenant in self.holds.share(run.lane).serve(run.tenant, self.limits.weight(run.tenant)):
+        for tenant in self.holds.share(run.lane).serve(run.tenant):
             self.waiting.turn_changed(run.lane, tenant)
         self._touch_row(SHARE, run.lane)
         self.stop_waiting(run)
@@ -179,11 +179,25 @@ class Shard:
             self._touch_row(PACE, name)
         self._usage_changed(run)
 
-    def give_back(self, run: OpenRun) -> None:
+    def give_back(self, run: OpenRun, at: datetime) -> None:
         """A run is with a worker no longer."""
+        self._charge(run, self.workforce.of(run).record.charged_at, at)
+        self.holds.share(run.lane).release(run.tenant)
         self.limits.given_back(run)
         self.breakers.given_back(run)
         self._usage_changed(run)
+
+    def charge(self, incarnation: str, at: datetime) -> datetime | None:
+        """A worker reports: its runs are charged, now and then; until when they are."""
+        worker = self.workforce.get(incarnation)
+        if worker is None:
+            return at
+        charged_at = worker.record.charged_at
+        if charged_at is not None and at - charged_at < PERIOD:
+            return charged_at
+        for run in worker.leases.values():
+            self._charge(run, charged_at, at)
+        return at
 
     def set_budget(self, budget: Budget) -> None:
         """Another retry budget of a schedule."""
@@ -197,10 +211,8 @@ class Shard:
             self.told = replace(self.told, resized_at=None if queue.shards == self.told.shards else at)
             self._touch_row(LIMITS, "")
             self._touch_row(PACE, "")
-            resized = queue.shards != self.limits.queue.shards
             self.limits.define_queue(queue)
-            for tenant in self.limits.tenants if resized else ():
-                self.waiting.tenant_changed(tenant)
+            self.waiting.turns_changed()
         for tenant, limits in tenants.items():
             self._touch_row(LIMITS, tenant)
             self._touch_row(PACE, tenant)
@@ -285,6 +297,15 @@ class Shard:
                 return self.limits.tenants.get(name)
             case _:
                 return None if self.limits.queue == QueueLimits() else self.limits.queue
+
+    def _charge(self, run: OpenRun, charged_at: datetime | None, at: datetime) -> None:
+        """For the time since then, where anyone else waits who might have had the slot."""
+        if not self.waiting.has_others(run.lane, run.tenant):
+            return
+        since = run.handed_out() if charged_at is None else max(run.handed_out(), charged_at)
+        for tenant in self.holds.share(run.lane).charge(run.tenant, max(at - since, timedelta())):
+            self.waiting.turn_changed(run.lane, tenant)
+        self._touch_row(SHARE, run.lane)
 
     def _count_try(self, run: OpenRun, at: datetime) -> None:
         """A first attempt or a retry, for the budget of its schedule."""
@@ -386,7 +407,7 @@ def _restore_limits(shard: Shard, rows: Rows) -> None:
     for name, value in _named(rows, PACE):
         limits.paces[name] = codec.load(Pace, value)
     for name, value in _named(rows, SHARE):
-        holds.shares[name] = Share(codec.load(Standing, value))
+        holds.shares[name] = Share(codec.load(Standing, value), limits.weight)
     known = [codec.load(Budget, value) for _, value in _named(rows, BUDGET)]
     for budget in sorted(known, key=lambda budget: budget.minute):
         holds.budgets[budget.subject] = budget
@@ -415,5 +436,6 @@ def _restore(shard: Shard, run: OpenRun) -> None:
         shard.leases[run.lease] = run
     if run.is_leased:
         shard.limits.taken(run)
+        shard.holds.share(run.lane).resume(run.tenant)
         shard.breakers.taken(run)
         shard.workforce.lease(run)

@@ -12,6 +12,7 @@ then in order of creation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
@@ -153,6 +154,7 @@ class Waiting:
         self.leaves: dict[LeafKey, Leaf] = {}  # none of them is empty
         self.lines: dict[LineKey, Line] = {}
         self.in_lane: dict[str, int] = {}
+        self._in_lane_of: Counter[tuple[str, str]] = Counter()  # lane, tenant
         self._streams: dict[StreamKey, Stream] = {}
         self._tasks: dict[str, _Task] = {}
         self._of_tenant: dict[str, dict[Stream, None]] = {}
@@ -170,6 +172,7 @@ class Waiting:
         key = leaf_key(run)
         leaf = self.leaves.get(key) or self._new_leaf(key)
         self.in_lane[run.lane] = self.in_lane.get(run.lane, 0) + 1
+        self._in_lane_of[run.lane, run.tenant] += 1
         leaf.queue.add(entry_of(run))
         self._set_head(leaf)
 
@@ -177,6 +180,9 @@ class Waiting:
         """A run waits no longer; its place is found by what it was added with."""
         leaf = self.leaves[leaf_key(run)]
         self.in_lane[run.lane] -= 1
+        self._in_lane_of[run.lane, run.tenant] -= 1
+        if not self._in_lane_of[run.lane, run.tenant]:
+            del self._in_lane_of[run.lane, run.tenant]
         leaf.queue.remove(entry_of(run))
         if not leaf.queue:
             self._drop_leaf(leaf)
@@ -208,6 +214,10 @@ class Waiting:
             if stream.lane == lane:
                 self._moved[stream] = None
 
+    def turns_changed(self) -> None:
+        """All may be handed more or less, or have their turns at other times."""
+        self._moved.update(dict.fromkeys(self._streams.values()))
+
     def task_is_able(self, task: str) -> None:
         """A worker with the task has a free slot."""
         self.settle()
@@ -217,6 +227,10 @@ class Waiting:
             self._openings.not_before(task, first[0])
 
     # --- questions ------------------------------------------------------------------------------------------------
+
+    def has_others(self, lane: str, tenant: str) -> bool:
+        """Whether anyone but a tenant waits in a lane."""
+        return self.in_lane.get(lane, 0) > self._in_lane_of.get((lane, tenant), 0)
 
     def of_tenant(self, tenant: str) -> Iterator[Leaf]:
         """The leaves of a tenant."""

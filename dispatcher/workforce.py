@@ -52,6 +52,7 @@ class WorkerRecord:
     client: str = ""
     transport: str = ""
     listed_at: datetime | None = None
+    charged_at: datetime | None = None  # until when tenants are charged for what it holds (shares)
     unlisted: bool = False  # since it was listed it has said something else
 
 
@@ -180,13 +181,13 @@ class Workforce:
         self._follow(worker)
         return worker
 
-    def report(self, fact: WorkerReported) -> Worker:
-        """A worker is present, and as it says."""
+    def report(self, fact: WorkerReported, charged_at: datetime | None) -> Worker:
+        """A worker is present, and as it says; what it holds is charged up to an instant."""
         record = WorkerRecord(
             incarnation=fact.incarnation, worker=fact.worker, number=fact.number, inbox=fact.inbox,
             read_up_to=fact.read_up_to, slots=fact.slots, tasks=fact.tasks, reported_at=fact.reported_at,
             draining=fact.draining, slots_total=fact.slots_total, stuck=fact.stuck, client=fact.client,
-            transport=fact.transport,
+            transport=fact.transport, charged_at=charged_at,
         )  # fmt: skip
         worker = self.by_incarnation.get(fact.incarnation)
         if worker is None:
