@@ -42,6 +42,13 @@ PAYLOAD = {"type": "object", "description": "instead of the definition's"}
 OVERLAP = {"enum": ["allow_all", "skip"], "description": "skip: none while another one is open"}
 AFTER_CATALOG = {"type": "string", "description": "the Tidewheel-Position of a put: decided once that is known"}
 BY = {"type": "string", "maxLength": 256, "description": "who, for those who read its story"}
+# What a definition has no place for, as it is about the change and not about the thing.
+SAID: dict[str, Any] = {
+    "parameters": [
+        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": what}
+        for name, what in (("by", "Who changes it"), ("note", "Why"))
+    ]
+}
 INSTANT = {"type": "string", "format": "date-time"}
 PROBLEM: dict[int | str, dict[str, Any]] = {
     "default": {"description": "A problem", "content": {"application/problem+json": {"schema": _PROBLEM}}}

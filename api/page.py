@@ -9,23 +9,26 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import orjson
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api import moments, problems, queues, requests, views
+from api import changes, moments, problems, queues, requests, views
 from api.backlog import held
+from api.changes import CALENDAR, JOB, QUEUE, TENANT, Meant
 from api.explain import coming, decided
 from api.fleet import WorkerQuery, page_of
 from api.problems import Problem, not_found
 from api.runlogs import LogQuery, log_filter
 from api.runs import PageQuery, RunQuery, in_full, run_filter
 from api.schedules import outlook
+from projections.store import history
 from projections.store.reader import ALL, OPEN_STATES, WORKER_STATES, RunFilter, Scope, Span
 from schemas import identity
+from schemas.commands import EVERYONE
 from schemas.facts import Outcome
 from schemas.faults import Refused
 
@@ -45,6 +48,7 @@ LOG_ATTEMPTS = 5
 SCHEDULES_LOOKED_AT = 200  # for what comes next: beyond that the list of schedules says more
 RUN_TABS = ("", "open", "queued", "running", "retry_wait", "succeeded", *(each.value for each in TROUBLES), "cancelled")
 SCHEDULE_TABS = ("", "active", "paused", "deleted")
+VALUE_CHARACTERS = 300  # of what a field was and is: whoever changes more opens the whole definition
 
 
 class ScheduleQuery(PageQuery):
@@ -61,7 +65,7 @@ class RunsQuery(RunQuery):
 
 
 class PageRoutes:
-    """`/`, `/schedules…`, `/runs…`, `/workers`, `/static/…`."""
+    """`/`, `/schedules…`, `/runs…`, `/workers`, `/…/changes`, `/static/…`."""
 
     def __init__(self, services: ApiServices, reads: Reads) -> None:
         self._services = services
@@ -83,6 +87,11 @@ class PageRoutes:
         add("/", self.overview, methods=["GET"])
         add("/schedules", self.schedules, methods=["GET"])
         add("/schedules/{tenant}/{name}", self.schedule, methods=["GET"])
+        add("/schedules/{tenant}/{name}/changes", self.changes_of_schedule, methods=["GET"])
+        add("/jobs/{tenant}/{name}/changes", self.changes_of_job, methods=["GET"])
+        add("/calendars/{tenant}/{name}/changes", self.changes_of_calendar, methods=["GET"])
+        add("/queues/{queue}/changes", self.changes_of_queue, methods=["GET"])
+        add("/tenants/{tenant}/changes", self.changes_of_tenant, methods=["GET"])
         add("/runs", self.runs, methods=["GET"])
         add("/runs/{tenant}/{run_id}", self.run, methods=["GET"])
         add("/workers", self.workers, methods=["GET"])
@@ -108,6 +117,27 @@ class PageRoutes:
 
     async def workers(self, request: Request, wanted: Annotated[WorkerQuery, Query()]) -> Response:
         return await self._answer(request, self._workers, wanted)
+
+    async def changes_of_schedule(
+        self, request: Request, tenant: str, name: str, wanted: Annotated[PageQuery, Query()]
+    ) -> Response:
+        return await self._answer(request, self._changes_of_schedule, tenant, name, wanted)
+
+    async def changes_of_job(
+        self, request: Request, tenant: str, name: str, wanted: Annotated[PageQuery, Query()]
+    ) -> Response:
+        return await self._answer(request, self._changes, JOB, tenant, name, wanted)
+
+    async def changes_of_calendar(
+        self, request: Request, tenant: str, name: str, wanted: Annotated[PageQuery, Query()]
+    ) -> Response:
+        return await self._answer(request, self._changes, CALENDAR, tenant, name, wanted)
+
+    async def changes_of_queue(self, request: Request, queue: str, wanted: Annotated[PageQuery, Query()]) -> Response:
+        return await self._answer(request, self._changes, QUEUE, EVERYONE, queue, wanted)
+
+    async def changes_of_tenant(self, request: Request, tenant: str, wanted: Annotated[PageQuery, Query()]) -> Response:
+        return await self._answer(request, self._changes, TENANT, tenant, EVERYONE, wanted)
 
     async def _answer(self, request: Request, page: Callable[..., str], *args: Any) -> Response:
         """A page, or what is wrong as a page too."""
@@ -158,15 +188,56 @@ class PageRoutes:
         past = decided(self._services, scope, name, span)
         ahead = coming(self._services, row, now, now + RECENT, COMING_SHOWN + 1)
         runs = self._services.reader.runs(scope, RunFilter(schedule=name), limit=COMING_SHOWN)
-        story = self._services.reader.story(scope, name)
+        story = history.story(self._services.reader, scope, name, newest=True, limit=COMING_SHOWN)
         backfills = self._services.reader.backfills(scope, schedule=name, limit=COMING_SHOWN)
         dependants = views.dependants(self._services.reader.schedules(scope, after=name).rows, name)
         return self._render(
             "schedule", schedule=self._view(row), held=held(self._services, row), decided=past,
             truncated=len(past) >= ROWS, ahead=ahead[:COMING_SHOWN],
             more_ahead=len(ahead) > COMING_SHOWN, runs=[views.run(each) for each in runs.rows],
-            events=[views.event(each) for each in story][::-1],
+            events=[views.event(each) for each in story.rows], refers=self._refers(scope, row["definition"] or {}),
             backfills=[views.backfill(each) for each in backfills.rows], dependants=dependants,
+        )  # fmt: skip
+
+    def _refers(self, scope: Scope, definition: Mapping[str, Any]) -> Mapping[str, str]:
+        """The registered job that a schedule names, and the queue of its runs, as far as that is known."""
+        job = definition.get("job")
+        named = {JOB: job} if isinstance(job, str) else {}
+        if isinstance(job, str):
+            entry = self._services.reader.entry(scope, JOB, job)
+            job = None if entry is None else entry["definition"]
+        return named | ({QUEUE: job.get("queue", "default")} if isinstance(job, dict) else {})
+
+    def _changes_of_schedule(self, tenant: str, name: str, wanted: PageQuery) -> str:
+        requests.name(tenant, "tenant")
+        requests.name(name, "schedule")
+        found = changes.of_schedule(self._services.reader, tenant, name, wanted.cursor, ROWS)
+        if found is None:
+            raise not_found(f"schedule {tenant}/{name}")
+        link = f"/schedules/{quote(tenant)}/{quote(name)}"
+        return self._render_changes(found, "schedule", link, tenant, name, wanted)
+
+    def _changes(self, kind: str, tenant: str, name: str, wanted: PageQuery) -> str:
+        meant = Meant(kind=kind, tenant=tenant, name=name)
+        for text in {tenant, name} - {EVERYONE}:
+            requests.name(text, kind)
+        found = changes.of_reference(self._services.reader, meant, wanted.cursor, ROWS)
+        if found is None and kind in changes.OWNED:
+            raise not_found(f"{kind} {meant.shown}")
+        owner = tenant if kind in changes.OWNED else None
+        return self._render_changes(found, kind, "", owner, tenant if kind == TENANT else name, wanted)
+
+    def _render_changes(
+        self, found: changes.Changes | None, kind: str, link: str, tenant: str | None, name: str, wanted: PageQuery
+    ) -> str:  # fmt: skip
+        rows = [] if found is None else [
+            (change, [(each, _part(was, each), _part(change["definition"], each)) for each in change.get("fields", ())])
+            for change, was in zip(found.shown, found.before, strict=True)
+        ]  # fmt: skip
+        cursor = None if found is None else found.cursor
+        return self._render(
+            "changes", changes=rows, kind=kind, tenant=tenant, thing=name, link=link, declared=found is not None,
+            more=_link("", cursor=cursor) if cursor else None, later=wanted.cursor is not None,
         )  # fmt: skip
 
     def _runs(self, wanted: RunsQuery) -> str:
@@ -229,6 +300,17 @@ class PageRoutes:
 def _pretty(value: Any) -> str:
     """JSON for reading."""
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z).decode()
+
+
+def _part(document: Any, pointer: str) -> str | None:
+    """What stands at a place of a definition, in short; None where nothing does."""
+    for part in pointer.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(document, dict) or name not in document:
+            return None
+        document = document[name]
+    text = orjson.dumps(document, option=orjson.OPT_UTC_Z).decode()
+    return text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…"
 
 
 def _told(event: views.Json) -> str:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from api import requests, views
+from api.changes import meant_by
 from api.difference import change_of, of_occurrences
 from api.document import takes
 from api.explain import expected, explained, forecast_of, left_under, only
 from api.load import Loads, effect
 from api.problems import not_found
 from api.reading import read_instant
-from api.references import kind_of, meant_by, normal_form
+from api.references import kind_of, normal_form
 from api.schedules import FILE_FIELDS
 from projections.store.reader import Scope, Span
 from schemas import definitions

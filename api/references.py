@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 
-from api import queues, requests, views, writes
+from api import changes, queues, requests, views, writes
+from api.changes import CALENDAR, JOB, OWNED, QUEUE, TENANT, Meant
 from api.declared import Declared
-from api.difference import changed_fields
-from api.document import AFTER_CATALOG, BY, NOTE, OVERLAP, PAYLOAD, accepts, takes
+from api.document import AFTER_CATALOG, BY, NOTE, OVERLAP, PAYLOAD, SAID, accepts, takes
 from api.problems import not_found
 from api.schedules import definition_of
-from projections.store import history
 from projections.store.reader import ALL, Scope
 from schemas import definitions, references
 from schemas.commands import EVERYONE
@@ -21,37 +19,6 @@ from schemas.commands import EVERYONE
 if TYPE_CHECKING:
     from api.reading import Reads
     from api.services import ApiServices
-    from projections.store.reader import Reader
-
-JOB, CALENDAR, QUEUE, TENANT = "job", "calendar", "queue", "tenant"
-OWNED = (JOB, CALENDAR)  # by a tenant
-CHANGES = "Its versions, newest first: who changed what, when and why"
-# What a definition has no place for, as it is about the change and not about the thing.
-SAID = {
-    "parameters": [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}, "description": what}
-        for name, what in (("by", "Who changes it"), ("note", "Why"))
-    ]
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meant:
-    """A thing of the catalog: what it is, whose, and what people call it."""
-
-    kind: str
-    tenant: str
-    name: str
-
-    @property
-    def shown(self) -> str:
-        """For messages."""
-        return {QUEUE: self.name, TENANT: self.tenant}.get(self.kind, f"{self.tenant}/{self.name}")
-
-    @property
-    def in_file(self) -> tuple[str, str, str]:
-        """Kind, tenant and name as a definition file says them."""
-        return self.kind.title(), self.tenant, self.tenant if self.kind == TENANT else self.name
 
 
 class References:
@@ -71,10 +38,10 @@ class References:
         return answered.json(view, {"ETag": f'"{view["version"]}"'})
 
     async def changes(self, request: Request, meant: Meant, cursor: str | None, limit: int | None) -> Response:
-        answered = await self._reads.ask(request, _changes, self._services.reader, meant, cursor, limit)
+        answered = await self._reads.ask(request, changes.of_reference, self._services.reader, meant, cursor, limit)
         if answered.value is None:
             raise not_found(f"{meant.kind} {meant.shown}")
-        return answered.json(answered.value)
+        return answered.json(answered.value.json)
 
     async def put(self, request: Request, meant: Meant) -> Response:
         definition = definition_of(await requests.json_object(request), *meant.in_file)
@@ -101,7 +68,7 @@ class References:
         data = {"tenant": meant.tenant, "name": meant.name, **data}
         if (expected := requests.expected_version(request)) is not None:
             data["expected_version"] = expected
-        data |= {name: text for name in ("by", "note") if (text := request.query_params.get(name))}
+        data |= requests.said(request)
         type_ = f"tidewheel.{meant.kind}.{verb}.v1"
         return await writes.send(self._services.commander, request, type_, data, body_at=body_at)
 
@@ -127,7 +94,7 @@ class OwnedRoutes:
         add(one, self.put, methods=["PUT"], summary="Create or replace", openapi_extra={**model, **SAID})
         add(one, self.get, methods=["GET"], summary=f"One {self.KIND}")
         add(one, self.delete, methods=["DELETE"], summary=self.GONE, openapi_extra=SAID)
-        add(f"{one}/changes", self.changes, methods=["GET"], summary=CHANGES)
+        add(f"{one}/changes", self.changes, methods=["GET"], summary=changes.SUMMARY)
         return router
 
     async def list_all(self, request: Request, cursor: str | None = None, limit: int | None = None) -> Response:
@@ -210,7 +177,7 @@ class QueueRoutes:
         add(one, self.get, methods=["GET"], summary="One declared queue")
         what = "Remove its definition; it goes on with the defaults"
         add(one, self.delete, methods=["DELETE"], summary=what, openapi_extra=SAID)
-        add(f"{one}/changes", self.changes, methods=["GET"], summary=CHANGES)
+        add(f"{one}/changes", self.changes, methods=["GET"], summary=changes.SUMMARY)
         add(f"{one}/backlog", self.backlog, methods=["GET"], summary="What waits and runs in it, shard by shard")
         return router
 
@@ -259,7 +226,7 @@ class TenantRoutes:
         add(one, self.get, methods=["GET"], summary="One declared tenant")
         what = "Remove its definition; what it has stays"
         add(one, self.delete, methods=["DELETE"], summary=what, openapi_extra=SAID)
-        add(f"{one}/changes", self.changes, methods=["GET"], summary=CHANGES)
+        add(f"{one}/changes", self.changes, methods=["GET"], summary=changes.SUMMARY)
         return router
 
     async def list_all(self, request: Request) -> Response:
@@ -282,43 +249,6 @@ class TenantRoutes:
 
     def _meant(self, tenant: str) -> Meant:
         return Meant(kind=TENANT, tenant=requests.name(tenant, "tenant"), name=EVERYONE)
-
-
-def _changes(reader: Reader, meant: Meant, cursor: str | None, limit: int | None) -> views.Json | None:
-    """A page of versions, each with what it changed of the one before; None of what there never was."""
-    scope = Scope(tenant=meant.tenant)
-    page = history.changes(reader, scope, meant.kind, meant.name, cursor=cursor, limit=limit)
-    if not page.rows and cursor is None and reader.entry(scope, meant.kind, meant.name) is None:
-        return None
-    behind = (
-        history.changes(reader, scope, meant.kind, meant.name, cursor=page.cursor, limit=1).rows if page.cursor else ()
-    )
-    befores = [*page.rows[1:], *behind, None]
-    shown = [_change(row, before) for row, before in zip(page.rows, befores, strict=False)]
-    return {"changes": shown, **({"cursor": page.cursor} if page.cursor else {})}
-
-
-def _change(row: views.Row, before: views.Row | None) -> views.Json:
-    """Who made a version, when and why, and which fields are others than before, where that is still known."""
-    definition = row["definition"]
-    view = {"version": row["version"], "changed_at": row["changed_at"]}
-    view |= {name: row[name] for name in ("by", "note", "source", "command_id") if row[name]}
-    if definition is None:
-        return view | {"deleted": True}
-    if before is not None:
-        view["fields"] = changed_fields(before["definition"] or {}, definition)
-    return view | {"definition": definition}
-
-
-def meant_by(kind: str, tenant: str, name: str) -> Meant:
-    """What a document of a definition file is about, applied for a tenant."""
-    match kind:
-        case "queue":
-            return Meant(kind=kind, tenant=EVERYONE, name=name)
-        case "tenant":
-            return Meant(kind=kind, tenant=name, name=EVERYONE)
-        case _:
-            return Meant(kind=kind, tenant=tenant, name=name)
 
 
 def kind_of(document: dict[str, Any]) -> str | None:

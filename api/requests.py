@@ -76,3 +76,8 @@ def expected_version(request: Request) -> int | None:
     if not (version.isascii() and version.isdigit() and len(version) <= 15):  # noqa: PLR2004 -- as many digits as a JSON integer keeps
         raise Problem(400, "if_match", "If-Match is a version number, such as 3.")
     return int(version)
+
+
+def said(request: Request) -> dict[str, str]:
+    """Who changes something, and why: they stand beside the body, which is the thing itself."""
+    return {name: text for name in ("by", "note") if (text := request.query_params.get(name))}

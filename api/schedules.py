@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api import requests, views, writes
+from api import changes, requests, views, writes
 from api.backlog import backlog, held
 from api.declared import Declared
-from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, OVERLAP, PAYLOAD, accepts, takes
+from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, OVERLAP, PAYLOAD, SAID, accepts, takes
 from api.explain import forecast_of
 from api.problems import Problem, not_found
 from api.reading import json_response, read_labels
@@ -70,9 +70,13 @@ class ScheduleRoutes:
         )
         add(f"{one}:skip", self.skip, methods=["POST"], summary=what, openapi_extra=one_of_them)
         add(f"{one}/versions", self.versions, methods=["GET"], summary="Its versions, newest first")
-        add(one, self.put, methods=["PUT"], summary="Create or replace", openapi_extra=takes(definitions.Schedule))
+        what = "What was done to it, newest first: who put, paused, resumed or deleted it, when and why"
+        add(f"{one}/changes", self.changes, methods=["GET"], summary=what)
+        put = {**takes(definitions.Schedule), **SAID}
+        add(one, self.put, methods=["PUT"], summary="Create or replace", openapi_extra=put)
         add(one, self.get, methods=["GET"], summary="One schedule as it stands")
-        add(one, self.delete, methods=["DELETE"], summary="End it; open runs finish unless runs=cancel")
+        what = "End it; open runs finish unless runs=cancel"
+        add(one, self.delete, methods=["DELETE"], summary=what, openapi_extra=SAID)
         return router
 
     # --- reads ----------------------------------------------------------------------------------------------------
@@ -104,6 +108,17 @@ class ScheduleRoutes:
         if not answered.value:
             raise not_found(f"schedule {tenant}/{name}")
         return answered.json({"versions": [views.version(row) for row in answered.value]})
+
+    async def changes(
+        self, request: Request, tenant: str, name: str, cursor: str | None = None, limit: int | None = None
+    ) -> Response:
+        requests.name(tenant, "tenant")
+        requests.name(name, "schedule")
+        reader = self._services.reader
+        answered = await self._reads.ask(request, changes.of_schedule, reader, tenant, name, cursor, limit)
+        if answered.value is None:
+            raise not_found(f"schedule {tenant}/{name}")
+        return answered.json(answered.value.json)
 
     async def _list(
         self, request: Request, scope: Scope, label: list[str], state: str | None, cursor: str | None, limit: int | None
@@ -145,10 +160,12 @@ class ScheduleRoutes:
         subject, until = f"{tenant}/{name}", now + A_MOMENT
         outlook = self._services.forecast(subject, definition, from_=now, to=until, limit=1, by_catalog=False)
         await self._declared.check_schedule(tenant, name, outlook.definition)
-        return await self._send(request, "put", tenant, name, {"definition": definition}, body_at="/data/definition")
+        data = {"definition": definition, **requests.said(request)}
+        return await self._send(request, "put", tenant, name, data, body_at="/data/definition")
 
     async def delete(self, request: Request, tenant: str, name: str, runs: str | None = None) -> Response:
-        return await self._send(request, "delete", tenant, name, {} if runs is None else {"runs": runs})
+        data = requests.said(request) | ({} if runs is None else {"runs": runs})
+        return await self._send(request, "delete", tenant, name, data)
 
     async def pause(self, request: Request, tenant: str, name: str) -> Response:
         return await self._with_body(request, "pause", tenant, name, ("note", "by"))

@@ -1,8 +1,8 @@
-"""The versions of what stands in the catalog: a question of its own beside the reader's."""
+"""What was, newest or oldest first, a page at a time: questions of their own beside the reader's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
@@ -11,7 +11,9 @@ from projections.store.paging import Order, Page
 from projections.store.reader import _within
 
 if TYPE_CHECKING:
-    from projections.store.reader import Reader, Scope
+    from collections.abc import Collection, Mapping
+
+    from projections.store.reader import Reader, Row, Scope
 
 
 def changes(
@@ -22,3 +24,45 @@ def changes(
     query = _within(scope, select(table)).where(table.c.kind == kind, table.c.name == name)
     order = (Order(column=table.c.version, descending=True),)
     return reader._page(query, order, cursor, limit)  # noqa: SLF001 -- it would not fit into the reader's file
+
+
+def story(
+    reader: Reader, scope: Scope, schedule: str, run_id: str = "", *, newest: bool = False, cursor: str | None = None,
+    limit: int | None = None,
+) -> Page:  # fmt: skip
+    """The events of a run, or of the schedule itself, as they were written: one partition has them all, so their
+    offsets are their order.
+    """
+    table = tables.STORY
+    query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.run_id == run_id)
+    order = (Order(column=table.c.offset, descending=newest), Order(column=table.c.id, descending=newest))
+    return reader._page(query, order, cursor, limit)  # noqa: SLF001 -- as above
+
+
+def told(reader: Reader, scope: Scope, schedule: str, run_id: str, type_: str) -> Row | None:
+    """The first event of a type in the story of a run, wherever in it."""
+    table = tables.STORY
+    query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.run_id == run_id)
+    of_type = table.c.event.contains(f'"type":"{type_}"', autoescape=True)
+    return reader._one(query.where(of_type).order_by(table.c.offset).limit(1))  # noqa: SLF001 -- as above
+
+
+def attempts(
+    reader: Reader, scope: Scope, run_id: str, *, newest: bool = False, cursor: str | None = None,
+    limit: int | None = None,
+) -> Page:  # fmt: skip
+    """The hand-outs of a run, in their order or the newest first."""
+    table = tables.ATTEMPTS
+    query = _within(scope, select(table)).where(table.c.run_id == run_id)
+    order = (Order(column=table.c.handout, descending=newest),)
+    return reader._page(query, order, cursor, limit)  # noqa: SLF001 -- as above
+
+
+def definitions(
+    reader: Reader, scope: Scope, schedule: str, versions: Collection[int]
+) -> Mapping[int, dict[str, Any]]:  # fmt: skip
+    """The definitions of some versions of a schedule, of those that are still kept."""
+    table = tables.VERSIONS
+    query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.version.in_(sorted(versions)))
+    rows = reader._all(query) if versions else ()  # noqa: SLF001 -- as above
+    return {row["version"]: row["definition"] for row in rows if row["definition"]}

@@ -35,6 +35,7 @@ def decide(state: ScheduleState, command: Command, request: ScheduleDelete, cont
         by=request.by,
         command_id=command.id,
         source=command.source,
+        note=request.note,
     )
     body = words.answer(
         state,

@@ -66,6 +66,8 @@ def _accepted(
         warnings=warnings,
         command_id=command.id,
         source=command.source,
+        by=command.request.by,
+        note=command.request.note,
     )
     return Accepted(
         facts=(*mark_before(state, at_ms), fact, *edges.changes(state, checked.definition, version, at_ms, context)),

@@ -14,7 +14,10 @@ from schemas.frozen import frozen
 
 @frozen
 class ScheduleAccepted(OfSchedule):
-    """A version of a schedule came into force at `effective_at`: later nominal instants follow `definition`."""
+    """A version of a schedule came into force at `effective_at`: later nominal instants follow `definition`.
+
+    `by` and `note` say who put it and why; the definition has a `note` of its own, about the schedule.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.schedule.accepted.v1"
     tenant: str
@@ -31,6 +34,8 @@ class ScheduleAccepted(OfSchedule):
     warnings: tuple[str, ...] = ()
     command_id: str = ""
     source: str = ""
+    by: str = ""
+    note: str = ""
 
 
 @frozen
@@ -86,6 +91,7 @@ class ScheduleDeleted(OfSchedule):
     by: str = ""
     command_id: str = ""
     source: str = ""
+    note: str = ""
 
 
 @frozen

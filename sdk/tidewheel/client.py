@@ -40,9 +40,12 @@ class Client(Asking):
         tenant: str | None = None,
         expected_version: int | None = None,
         idempotency_key: str | None = None,
+        note: str = "",
+        by: str = "",
     ) -> Written:
         """Create or replace a schedule. With `expected_version` only if that is its current one."""
-        return self._write("PUT", self._path("schedules", name, tenant), definition, expected_version, idempotency_key)
+        path = _said(self._path("schedules", name, tenant), note, by)
+        return self._write("PUT", path, definition, expected_version, idempotency_key)
 
     def get_schedule(self, name: str, *, tenant: str | None = None) -> Json:
         """One schedule as it stands."""
@@ -191,9 +194,12 @@ class Client(Asking):
         tenant: str | None = None,
         expected_version: int | None = None,
         idempotency_key: str | None = None,
+        note: str = "",
+        by: str = "",
     ) -> Written:
         """Create or replace a registered job."""
-        return self._write("PUT", self._path("jobs", name, tenant), definition, expected_version, idempotency_key)
+        path = _said(self._path("jobs", name, tenant), note, by)
+        return self._write("PUT", path, definition, expected_version, idempotency_key)
 
     def get_job(self, name: str, *, tenant: str | None = None) -> Json:
         """One registered job."""
@@ -235,9 +241,11 @@ class Client(Asking):
         *,
         tenant: str | None = None,
         expected_version: int | None = None,
+        note: str = "",
+        by: str = "",
     ) -> Written:
         """Create or replace a calendar: days that schedules exclude by its name."""
-        return self._write("PUT", self._path("calendars", name, tenant), definition, expected_version)
+        return self._write("PUT", _said(self._path("calendars", name, tenant), note, by), definition, expected_version)
 
     def get_calendar(self, name: str, *, tenant: str | None = None) -> Json:
         """One calendar."""
@@ -434,8 +442,8 @@ class Client(Asking):
     # --- what happens ---
 
     def changes(self, kind: str, name: str, *, tenant: str | None = None, **wanted: Any) -> Page:
-        """The versions of a queue, tenant, job or calendar (`kind` in the plural), newest first: who, when, why."""
-        owned = kind in ("jobs", "calendars")
+        """The changes of a schedule, queue, tenant, job or calendar (`kind` in the plural), newest first: who, why."""
+        owned = kind in ("schedules", "jobs", "calendars")
         path = self._path(kind, name, tenant) if owned else path_of(kind, name)
         body = self._read(f"{path}/changes", wanted)
         return Page(items=tuple(body.get("changes") or ()), cursor=body.get("cursor"), body=body)

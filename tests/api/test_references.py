@@ -155,6 +155,16 @@ async def test_who_changes_something_and_why_is_said_beside_it(house):
     assert (delete["data"]["note"], "by" in delete["data"]) == ("no more", False)
 
 
+async def test_who_changes_a_schedule_and_why_is_said_beside_it_too(house):
+    house.owner = accepting()
+    path = "/v1/tenants/acme/schedules/nightly"
+    await house.http.put(f"{path}?by=ann&note=month%27s+end", json=NIGHTLY)
+    await house.http.delete(f"{path}?by=bob&note=no+more&runs=cancel")
+    put, delete = house.commands()
+    assert (put["data"]["by"], put["data"]["note"]) == ("ann", "month's end")
+    assert (delete["data"]["by"], delete["data"]["note"], delete["data"]["runs"]) == ("bob", "no more", "cancel")
+
+
 async def test_the_changes_of_a_queue_are_told_newest_first_with_what_changed(house):
     house.happened(
         changed(1, {"rate": "5/s"}, by="ann"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from schemas.facts import CommandRejected, RunCreated, ScheduleAccepted
+from schemas.facts import CommandRejected, RunCreated, ScheduleAccepted, ScheduleDeleted
 from tests.scheduler.harness import Shell, at, definition
 
 
@@ -350,3 +350,13 @@ def test_after_its_last_instant_a_schedule_rests():
     shell.finish(shell.last_run())
     shell.until("2024-03-01T00:00:00")
     assert shell.next_wakeup() is None
+
+
+def test_who_puts_and_deletes_a_schedule_and_why_is_said_in_the_story_and_not_in_the_definition():
+    shell = Shell()
+    shell.put(body=definition(note="the books"), by="ann", note="quarter's end")
+    accepted = shell.all(ScheduleAccepted, "s")[-1]
+    assert (accepted.by, accepted.note, accepted.definition["note"]) == ("ann", "quarter's end", "the books")
+    shell.send("ScheduleDelete", by="bob", note="moved to another system")
+    deleted = shell.all(ScheduleDeleted, "s")[-1]
+    assert (deleted.by, deleted.note) == ("bob", "moved to another system")

@@ -36,7 +36,7 @@ Act = Callable[[Client, Document], tuple[str, list[str]]]
 @click.option("-f", "--file", "paths", multiple=True, required=True, help="A file, a folder, or - for standard input.")
 @click.option("--plan", is_flag=True, help="Say what would change, and change nothing; exit code 4 if anything would.")
 @click.option("--prune", is_flag=True, help="Delete schedules that have all labels of --label and stand in no file.")
-@click.option("--note", default="", help="Why; it stands among the changes of queues and tenants.")
+@click.option("--note", default="", help="Why; it stands among the changes of each document.")
 @options.by
 @click.option("--label", "labels", multiple=True, help="What --prune may delete: team=finance.")
 @options.tenant
@@ -185,8 +185,8 @@ def _labelled(client: Client, tenant: str, labels: tuple[str, ...]) -> Iterator[
 
 def _written(client: Client, document: Document, said: Mapping[str, str]) -> tuple[str, list[str]]:
     put = getattr(client, f"put_{document.kind.lower()}")
-    more = {"tenant": document.tenant} if document.kind in definitions.OWNED else said
-    written: Written = put(document.name, document.body or {}, **more)
+    owner = {"tenant": document.tenant} if document.kind in definitions.OWNED else {}
+    written: Written = put(document.name, document.body or {}, **owner, **said)
     warnings = [f"warning: {warning}" for warning in written.body.get("warnings") or ()]
     return written.change, [f"{_title(client, document)}{_told(written)}", *warnings]
 

@@ -1,4 +1,4 @@
-"""`changes` of queues, tenants, jobs and calendars: who changed what, when and why."""
+"""`changes` of schedules, queues, tenants, jobs and calendars: who changed what, when and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from tidewheel.cli import naming, options, output
 
 COLUMNS = ("VERSION", "CHANGED", "BY", "NOTE", "FIELDS")
-OWNED = frozenset({"jobs", "calendars"})  # by a tenant, which may stand before the name
+OWNED = frozenset({"schedules", "jobs", "calendars"})  # by a tenant, which may stand before the name
 
 
 def add(group: click.Group, kind: str) -> None:
@@ -23,7 +23,7 @@ def add(group: click.Group, kind: str) -> None:
     @options.as_json
     @options.url
     def changes(*, name: str, as_json: bool, url: str | None, **wanted: Any) -> None:
-        """Its versions, newest first: who changed what, when and why."""
+        """What was done to it, newest first: who changed what, when and why."""
         with options.connect(url) as client:
             tenant, rest = naming.split(client, name) if kind in OWNED else (None, name)
             page = client.changes(kind, rest, tenant=tenant, **wanted)
@@ -31,6 +31,7 @@ def add(group: click.Group, kind: str) -> None:
 
 
 def _row(change: Mapping[str, Any]) -> tuple[Any, ...]:
-    fields = "deleted" if change.get("deleted") else ", ".join(change.get("fields") or ())
+    what = "deleted" if change.get("deleted") else change.get("what", "put")
+    fields = ", ".join(change.get("fields") or ()) if what == "put" else what
     when = output.when(change.get("changed_at"))
     return change.get("version"), when, change.get("by") or change.get("source"), change.get("note"), fields

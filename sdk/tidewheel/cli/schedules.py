@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tidewheel.cli import naming, options, output
+from tidewheel.cli import changes, naming, options, output
 from tidewheel.client import ALL_TENANTS, Client
 
 ALL_MAX = 100_000  # schedules that --all acts on: a bound for a list that never ends
@@ -20,6 +20,9 @@ COLUMNS = ("TENANT", "NAME", "STATE", "TRIGGER", "ZONE", "NEXT", "LAST")
 @click.group()
 def schedules() -> None:
     """When what runs."""
+
+
+changes.add(schedules, "schedules")
 
 
 @schedules.command("list")

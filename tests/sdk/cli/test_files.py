@@ -63,6 +63,15 @@ def test_apply_reports_on_each_document_and_fails_when_one_was_refused(tidewheel
     assert [request.json for request in requests[:2]] == [{}, {"target": {"type": "task", "name": "reports.nightly"}}]
 
 
+def test_who_applies_a_file_and_why_is_said_beside_each_document(tidewheel_, routes, requests):
+    routes["PUT", "/v1/tenants/default/jobs/a"] = Response({}, 201)
+    routes["PUT", "/v1/tenants/default/schedules/b"] = Response({}, 201)
+    routes["PUT", "/v1/queues/q"] = Response({}, 201)
+    text = "kind: Job\nname: a\n---\nkind: Schedule\nname: b\n---\nkind: Queue\nname: q\n"
+    assert tidewheel_("apply", "-f", "-", "--note", "release 7", stdin=text)[0] == 0
+    assert {request.path.partition("?")[2] for request in requests} == {"note=release+7&by=ann"}
+
+
 def test_a_second_document_for_the_same_thing_is_refused(tidewheel_, routes):
     routes["PUT", "/v1/tenants/default/jobs/a"] = Response({}, 201)
     code, out, _ = tidewheel_(

@@ -68,6 +68,17 @@ def test_the_changes_of_a_queue_say_who_when_why_and_what(tidewheel_, routes):
     ]
 
 
+def test_the_changes_of_a_schedule_say_also_who_paused_it(tidewheel_, routes):
+    put = {"what": "put", "version": 2, "changed_at": "2026-03-07T02:00:00Z", "by": "bob", "fields": ["/trigger/cron"]}
+    paused = {"what": "paused", "version": 2, "changed_at": "2026-03-08T02:00:00Z", "by": "ann", "note": "month's end"}
+    routes["GET", "/v1/tenants/acme/schedules/nightly/changes"] = Response({"changes": [paused, put]})
+    assert tidewheel_("schedules", "changes", "acme/nightly")[1].splitlines() == [
+        "VERSION  CHANGED               BY   NOTE         FIELDS",
+        "2        2026-03-08 02:00:00Z  ann  month's end  paused",
+        "2        2026-03-07 02:00:00Z  bob               /trigger/cron",
+    ]
+
+
 def test_changes_of_what_a_tenant_owns_are_asked_for_by_its_name(tidewheel_, routes):
     routes["GET", "/v1/tenants/acme/jobs/report/changes"] = Response({"changes": []})
     routes["GET", "/v1/tenants/acme/changes"] = Response({"changes": []})
