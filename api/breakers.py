@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 STATES = tuple(state.value for state in BreakerState)
 _RESET: dict[str, dict[str, Any]] = {
     "queue": {"type": "string"},
-    "breaker": {"type": "string", "description": "job:send-report, host:api.example.com; all if not given"},
+    "breaker": {"type": "string", "description": "job:send-report, host:api.example.com; this or `all`"},
+    "all": {"type": "boolean", "description": "of the tenant in the queue"},
     "note": NOTE,
     "by": BY,
 }

@@ -137,23 +137,29 @@ class RerunRoutes:
     # --- many ---
 
     async def redrive_many(self, request: Request, tenant: str) -> Response:
-        """One command for each; the answer says what became of each. When that takes too long it ends early."""
+        """One command for each, in the order of their creation; the answer says what became of each.
+
+        When that takes too long it ends early, and its cursor goes on behind the last one that was asked for.
+        """
         scope = Scope(tenant=requests.name(tenant, "tenant"))
         document = await requests.json_object(request)
         requests.only(document, (*_MANY, *_HOW))
         chosen, limit = selection.read(document.get("selector"), _DEAD), selection.limit(document, SELECTED_MAX)
         how = {name: document[name] for name in _HOW if name in document}
         page = (await self._reads.ask(
-            request, self._services.reader.runs, scope, chosen, cursor=document.get("cursor"), limit=limit
+            request, self._services.reader.runs, scope, chosen, cursor=document.get("cursor"), limit=limit, newest=False
         )).value  # fmt: skip
         key, position = requests.command_id(request), ""
         redriven: list[dict[str, Any]] = []
         refused: list[dict[str, Any]] = []
         deadline = asyncio.get_running_loop().time() + ANSWER_SECONDS
-        for row in reversed(page.rows):  # as they were created
+        before: dict[str, Any] | None = None
+        for row in page.rows:
             left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
-                return _told(redriven, refused, position, {"stopped": "it takes too long; send it again to go on"})
+            if before is not None and left <= 0:
+                stopped = {"stopped": "it takes too long; go on by the cursor", "cursor": page.behind(before)}
+                return _told(redriven, refused, position, stopped)
+            before = row
             said, position = await self._one(request, scope, row["run_id"], how, (key, left), position)
             (redriven if said["status"] < 400 else refused).append(said)  # noqa: PLR2004 -- where refusals begin
             await asyncio.sleep(SPACING_SECONDS)

@@ -146,10 +146,14 @@ class TenantDelete(_OfTenant):
 
 
 class BreakerReset(_OfTenant):
-    """Close a breaker of the tenant in a queue (`job:send-report`, `host:api.example.com`); all where none is named."""
+    """Close a breaker of the tenant in a queue (`job:send-report`, `host:api.example.com`), or `all` of them.
+
+    Exactly one of both is given: an empty name is what a script says whose variable is not set, and never means all.
+    """
 
     queue: Name
-    breaker: Annotated[str, Field(max_length=300)] = ""
+    breaker: Annotated[str, Field(max_length=300)] | None = None
+    all: bool = False
 
 
 class RunCancel(Request):
@@ -336,8 +340,22 @@ def _further_faults(request: Request, envelope: Envelope) -> Iterator[Fault]:
         yield from limits.json_limits(request.payload, "/data/payload")
     if isinstance(request, RunRerun):
         yield from _of_rerun(request)
+    if isinstance(request, BreakerReset):
+        yield from _of_reset(request)
     if isinstance(request, BackfillStart) and request.to is not None and request.from_ >= request.to:
         yield Fault(pointer="/data/to", code="range", message="is not after `from`", remedy="ranges are [from, to)")
+
+
+def _of_reset(request: BreakerReset) -> Iterator[Fault]:
+    """One breaker by its name, or all of them, said in so many words."""
+    remedy = 'name one, such as job:send-report, or say "all": true'
+    if request.breaker == "":
+        yield Fault(pointer="/data/breaker", code="empty", message="is empty and names no breaker", remedy=remedy)
+    elif request.breaker is None and not request.all:
+        yield Fault(pointer="/data/breaker", code="missing", message="says neither which nor all", remedy=remedy)
+    elif request.breaker is not None and request.all:
+        message = f"says all, and `breaker` says {request.breaker!r}"
+        yield Fault(pointer="/data/all", code="contradiction", message=message, remedy="give one of both")
 
 
 def _of_rerun(request: RunRerun) -> Iterator[Fault]:

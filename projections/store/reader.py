@@ -252,9 +252,10 @@ class Reader:
     # --- runs -----------------------------------------------------------------------------------------------------
 
     def runs(
-        self, scope: Scope, wanted: RunFilter, *, cursor: str | None = None, limit: int | None = None
+        self, scope: Scope, wanted: RunFilter, *, cursor: str | None = None, limit: int | None = None,
+        newest: bool = True,
     ) -> Page:  # fmt: skip
-        """Runs, the newest first."""
+        """Runs by when they were created, the newest first or the oldest."""
         table = tables.RUNS
         query = _within(scope, select(table))
         if wanted.schedule is not None:
@@ -269,8 +270,8 @@ class Reader:
             query = query.where(table.c.created_at < wanted.to)
         query = query.where(*(table.c.labels[key].as_string() == value for key, value in (wanted.labels or {}).items()))
         order = (
-            Order(column=table.c.created_at, descending=True), Order(column=table.c.run_id, descending=True),
-            Order(column=table.c.tenant, descending=True),
+            Order(column=table.c.created_at, descending=newest), Order(column=table.c.run_id, descending=newest),
+            Order(column=table.c.tenant, descending=newest),
         )  # fmt: skip
         return self._page(query, order, cursor, limit)
 

@@ -24,7 +24,7 @@ def reset(state: ReferenceState, command: Command, request: BreakerReset, contex
                 queue=request.queue,
                 shard=shard,
                 requested_at=context.now,
-                breaker=request.breaker,
+                breaker=request.breaker or "",  # `all`
                 by=request.by,
                 note=request.note,
                 command_id=command.id,

@@ -436,7 +436,7 @@ class Client(Asking):
         self, queue: str, breaker: str | None = None, *, tenant: str | None = None, note: str = ""
     ) -> Written:
         """Close a breaker (`job:send-report`, `host:api.example.com`), or all; the answer lists what was not closed."""
-        body = given(queue=queue, breaker=breaker, note=note or None)
+        body = given(queue=queue, breaker=breaker, all=True if breaker is None else None, note=note or None)
         return self._write("POST", f"/v1/tenants/{quote(tenant or self.tenant, safe='')}/breakers:reset", body)
 
     # --- what happens ---

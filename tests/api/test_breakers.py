@@ -65,7 +65,7 @@ async def test_what_several_shards_answer_is_one_answer(house):
     house.owner = lambda command, record: [
         part(record, 2, "job:a"), part(record, 2, "job:a"), part(record, 0, "job:a", "job:b"), part(record, 1),
     ]  # fmt: skip
-    response = await house.http.post("/v1/tenants/acme/breakers:reset", json={"queue": "mail"})
+    response = await house.http.post("/v1/tenants/acme/breakers:reset", json={"queue": "mail", "all": True})
     assert (response.status_code, response.json()) == (200, {
         "tenant": "acme", "queue": "mail", "left": 3,
         "reset": [
@@ -77,9 +77,34 @@ async def test_what_several_shards_answer_is_one_answer(house):
 
 @pytest.mark.parametrize(
     ("body", "pointer"),
-    [({}, "/queue"), ({"queue": "mail", "job": "a"}, "/job"), ({"queue": "a b"}, "/queue"), ({"queue": 1}, "/queue")],
+    [
+        ({}, "/queue"),
+        ({"queue": "mail", "job": "a"}, "/job"),
+        ({"queue": "a b"}, "/queue"),
+        ({"queue": 1}, "/queue"),
+        ({"queue": "mail"}, "/breaker"),
+        ({"queue": "mail", "breaker": ""}, "/breaker"),
+        ({"queue": "mail", "breaker": "job:a", "all": True}, "/all"),
+        ({"queue": "mail", "all": False}, "/breaker"),
+    ],
 )
 async def test_a_reset_that_cannot_be_meant_is_refused(house, body, pointer):
     response = await house.http.post("/v1/tenants/acme/breakers:reset", json=body)
     assert (response.status_code, response.json()["faults"][0]["pointer"]) == (422, pointer)
     assert house.commands() == []
+
+
+async def test_an_empty_name_closes_nothing_and_says_what_would_close_all(house):
+    """As a script has it whose variable is not set: it closed every breaker of the tenant in the queue."""
+    refused = await house.http.post("/v1/tenants/acme/breakers:reset", json={"queue": "mail", "breaker": ""})
+    assert refused.json()["faults"] == [
+        {
+            "pointer": "/breaker", "code": "empty", "message": "is empty and names no breaker",
+            "remedy": 'name one, such as job:send-report, or say "all": true',
+        }
+    ]  # fmt: skip
+    house.owner = lambda command, record: [answer(record, 200, body={})]
+    asked = {"queue": "mail", "all": True}
+    assert (await house.http.post("/v1/tenants/acme/breakers:reset", json=asked)).status_code == 200
+    (command,) = house.commands()
+    assert command["data"] == {"tenant": "acme", "name": "_", **asked}

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from api import reruns
 from schemas import codec
 from schemas.facts import Cause, Outcome, RunCreated
 from schemas.faults import Fault
@@ -179,7 +180,22 @@ async def test_a_selection_is_bounded_and_goes_on_by_its_cursor(house):
         ask = {"selector": {}, "limit": 2, **({"cursor": body["cursor"]} if body["cursor"] else {})}
         _, body = await post(house, "dead-letters:redrive", ask)
         taken.append([each["of"][-10:] for each in body["redriven"]])
-    assert taken == [["01T000100Z", "01T000200Z"], ["01T000000Z"]]
+    assert taken == [["01T000000Z", "01T000100Z"], ["01T000200Z"]]
+
+
+async def test_a_selection_that_takes_too_long_goes_on_behind_those_it_has_redriven(house, monkeypatch):
+    """It had no cursor, so who went on by it left all the others; who began anew was told of refusals first."""
+    monkeypatch.setattr(reruns, "ANSWER_SECONDS", 0.0)
+    house.happened(*dead(0), *dead(60), *dead(120))
+    house.owner = accept
+    taken = []
+    body: dict[str, Any] = {"cursor": None}
+    while "cursor" in body:
+        ask = {"selector": {}, **({"cursor": body["cursor"]} if body["cursor"] else {})}
+        _, body = await post(house, "dead-letters:redrive", ask)
+        taken += [*(each["of"][-7:] for each in body["redriven"]), body.get("stopped", "all")]
+    on = "it takes too long; go on by the cursor"
+    assert taken == ["000000Z", on, "000100Z", on, "000200Z", "all"]
 
 
 async def test_a_repeated_selection_is_the_same_commands(house):

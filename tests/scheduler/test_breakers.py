@@ -36,8 +36,17 @@ def test_a_reset_goes_to_each_shard_that_the_queue_has_or_had():
     asked = [output.partition for output in shell.outputs if isinstance(output.fact, BreakerResetRequested)]
     assert asked == [(where + shard) % 4 for shard in (0, 1, 2)]
     declare(shell, None, "mail")
-    shell.send("BreakerReset", name="_", queue="mail")
+    shell.send("BreakerReset", name="_", queue="mail", all=True)
     assert [asked.shard for asked in shell.all(BreakerResetRequested)[3:]] == [0, 1, 2]
+
+
+def test_all_of_them_are_asked_for_in_so_many_words_and_an_empty_name_asks_for_nothing():
+    shell = Shell("2024-01-01T10:00:10")
+    shell.send("BreakerReset", name="_", queue="mail", breaker="")
+    assert (shell.answer().status, [fault.pointer for fault in shell.answer().faults]) == (422, ["/data/breaker"])
+    assert shell.all(BreakerResetRequested) == []
+    shell.send("BreakerReset", name="_", queue="mail", all=True)
+    assert [asked.breaker for asked in shell.all(BreakerResetRequested)] == [""]
 
 
 def test_a_run_carries_the_breaker_that_its_job_gives_and_none_where_it_gives_none():

@@ -74,7 +74,7 @@ def _redrive_all(client: Client, chosen: Mapping[str, Any], how: Mapping[str, An
             why = each.get("detail") or each.get("reason")
             output.say(f"{client.tenant}/{each['of']}: {why}", state="refused")
         redriven, refused = redriven + len(body["redriven"]), refused + len(body["refused"])
-        if body.get("stopped"):
+        if body.get("stopped") and not body.get("cursor"):  # of a server that had none for it
             output.say(f"stopped: {body['stopped']}", state="refused")
             refused += 1
     output.say(f"{redriven} redriven, {refused} not")
