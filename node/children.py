@@ -36,7 +36,7 @@ class ChildProcess(Threaded):
         environment: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self._command, self._environment = tuple(command), dict(environment or {})
-        self._telemetry, self._drain = telemetry, drain
+        self._telemetry, self.drain = telemetry, drain
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = ThreadService(name, self._run)
 
@@ -80,7 +80,7 @@ class ChildProcess(Threaded):
         """Let the child end its work, then end it. It is told once: a second word would mean at once."""
         child.terminate()
         try:
-            child.wait(self._drain)
+            child.wait(self.drain)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()

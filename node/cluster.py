@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from node.children import ChildProcess
 from node.folder import DataFolder
 from node.ingress import Binding, IngressService, of_others
-from node.process import Node, create_topics, worker_processes
+from node.process import PROCESS_STOP_SECONDS, Node, create_topics, worker_processes
 from node.roles import Roles
 from node.scraping import MetricsServer
 from runtime.clock import SystemClock
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 RESTORE_SECONDS = 3600.0  # a partition without its store is built from the log; who cannot in an hour never will
 NODE_ID = "node-id"  # the file that keeps a node's name
-DRAIN_SECONDS = 30.0  # for a process to end its batches
+# A killed child is waited for so long: the parent must not be gone before, as its end is that of its children.
+KILL_SECONDS = 2.0
 
 
 def compose_process(
@@ -129,11 +130,14 @@ def processes_of(settings: ClusterSettings, telemetry: Telemetry) -> Node:
     """The parent of several processes: each is this very command, told which one it is."""
     children = tuple(
         ChildProcess(
-            f"process {number}", (sys.executable, *sys.argv, "--process", str(number)), telemetry, drain=DRAIN_SECONDS
+            f"process {number}", (sys.executable, *sys.argv, "--process", str(number)), telemetry,
+            drain=PROCESS_STOP_SECONDS,
         )
         for number in range(settings.processes)
-    )
-    return Node(services=children, release=lambda: None)
+    )  # fmt: skip
+    return Node(
+        services=children, release=lambda: None, stop_seconds=PROCESS_STOP_SECONDS + KILL_SECONDS, apart=True
+    )  # fmt: skip
 
 
 def named_by(settings: ClusterSettings) -> str:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 FOLLOW_SECONDS = 10.0  # rows that are not there by then are told by /readyz, and by how old an answer is
 READY_SECONDS = 60.0  # a restore of the largest state that `dev` is meant for takes some seconds
 LOOK_SECONDS = 1.0  # between looks whether somebody wants us to stop
-STOP_SECONDS = 20.0  # workers have ten of them to end their runs
+STOP_SECONDS = 20.0  # of a service, to end what it has in hand: workers have ten of them to end their runs
+# Of a whole process: its four roles end one after another. Who supervises it waits a little longer before a kill
+# (`TimeoutStopSec`, `terminationGracePeriodSeconds`), and so does the parent of several processes.
+PROCESS_STOP_SECONDS = 4 * STOP_SECONDS
 
 
 class NotStarted(Exception):
@@ -43,6 +46,8 @@ class Node:
     followers: tuple[Service, ...] = ()  # those of them whose work nobody's waits for: tables made anew take an hour
     follow_seconds: float = FOLLOW_SECONDS
     named_by: str = ""  # what to do when another process has our name
+    stop_seconds: float = STOP_SECONDS  # for each service to end
+    apart: bool = False  # whether the services do without each other: then all are told at once to end
 
     def start(self, told: Event) -> None:
         """Start everything and wait until it works, or until told to stop; `NotStarted` names what does not.
@@ -76,8 +81,11 @@ class Node:
 
     def stop(self) -> None:
         """End everything, in the reverse order; idempotent."""
+        if self.apart:
+            for service in self.services:
+                service.stop(0.0)
         for service in reversed(self.services):
-            service.stop(STOP_SECONDS)
+            service.stop(self.stop_seconds)
         self.release()
 
 

@@ -22,9 +22,12 @@ import click
 import pytest
 import yaml
 
-from node.process import STOP_SECONDS
+from node.children import ChildProcess
+from node.cluster import processes_of
+from node.process import PROCESS_STOP_SECONDS, STOP_SECONDS
 from node.settings import ROLES, ClusterSettings, read_as
 from runtime.logs.kafka.settings import check
+from runtime.telemetry import Telemetry
 from tidewheel.cli import main
 from tidewheel.loading import load_worker
 
@@ -373,7 +376,16 @@ def test_a_node_starts_again_however_it_ended_and_has_time_to_end():
     said = dict(unit(SERVE))
     assert (said["Restart"], said["RestartSec"], said["StartLimitIntervalSec"]) == ("always", "5", "0")
     assert said["TimeoutStopSec"] == "90"
-    assert len(ROLES) * STOP_SECONDS == 80.0
+    assert len(ROLES) * STOP_SECONDS == PROCESS_STOP_SECONDS == 80.0
+
+
+def test_of_several_processes_each_has_as_long_as_one_alone_and_their_parent_outlasts_them():
+    """It waited for 20 s, and its end is theirs: a batch that took longer was torn."""
+    settings = ClusterSettings(processes=3)
+    parent = processes_of(settings, Telemetry())
+    assert {child.drain for child in parent.services if isinstance(child, ChildProcess)} == {80.0}
+    assert (parent.stop_seconds, parent.apart) == (82.0, True)
+    assert parent.stop_seconds < float(dict(unit(SERVE))["TimeoutStopSec"])
 
 
 def test_each_instance_has_a_folder_and_an_environment_of_its_own_and_does_not_start_without():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from node.children import ChildProcess
+from node.process import Node
 from runtime.telemetry import Event, Telemetry
 from tests.support.waiting import eventually
 
@@ -73,3 +74,33 @@ def test_a_child_is_told_to_end_once(tmp_path: Path) -> None:
     eventually(lambda: heard.exists() and heard.read_text() == "ready", within=SECONDS, what="it waits")
     assert child.stop(SECONDS)
     assert heard.read_text() == "once"
+
+
+@pytest.mark.slow
+def test_processes_that_do_without_each_other_are_all_told_to_end_before_one_is_waited_for(tmp_path: Path) -> None:
+    """Each ends when the other was told too: one after another, the first would be waited for and killed."""
+    program = (
+        "import pathlib, signal, sys, time\n"
+        "asked = {signal.SIGTERM}\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, asked)\n"
+        "folder, mine, other = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]\n"
+        "(folder / f'{mine}-ready').touch()\n"
+        "signal.sigwait(asked)\n"
+        "(folder / f'{mine}-told').touch()\n"
+        "while not (folder / f'{other}-told').exists():\n"
+        "    signal.sigtimedwait(asked, 0.05)\n"
+        "(folder / f'{mine}-ended').touch()\n"
+    )
+    children = tuple(
+        ChildProcess(
+            mine, [sys.executable, "-c", program, str(tmp_path), mine, other], Telemetry(logger=Told()), drain=SECONDS
+        )
+        for mine, other in (("a", "b"), ("b", "a"))
+    )
+    node = Node(services=children, release=lambda: None, stop_seconds=SECONDS + 2, apart=True)
+    for child in children:
+        child.start()
+    for name in "ab":
+        eventually((tmp_path / f"{name}-ready").exists, within=SECONDS, what="it waits")
+    node.stop()
+    assert sorted(path.name for path in tmp_path.glob("*-ended")) == ["a-ended", "b-ended"]
