@@ -98,10 +98,13 @@ def adopt(state: PartitionState, input_: CatalogRead, context: Context) -> tuple
 
 
 def _moves(known: Mapping[str, Any] | None, entry: CatalogEntry) -> bool:
-    """Whether a job goes to another queue, and so to other freezes, from now on."""
-    if entry.kind != "job" or known is None or entry.definition is None:
+    """Whether a job goes to another queue, and so to other freezes, from now on.
+
+    One that comes anew may do so: nobody knows any more which queue it had before it was deleted.
+    """
+    if entry.kind != "job" or entry.definition is None:
         return False
-    return bool(known.get("queue") != entry.definition.get("queue"))
+    return known is None or known.get("queue") != entry.definition.get("queue")
 
 
 def has_adopted(state: PartitionState, position: str | None) -> bool:

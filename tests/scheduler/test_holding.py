@@ -322,6 +322,25 @@ def test_a_job_that_moves_to_another_queue_takes_what_is_held_for_the_old_one_al
     assert (shell.created("inline"), held(shell, "inline")[-1]) == (["01:00"], "02:00 frozen 05:00")
 
 
+def test_a_job_that_was_deleted_and_put_again_for_another_queue_takes_what_is_held_along_too():
+    """It was noticed at the end of the window only, though nothing held it any more."""
+    shell = Shell("2026-12-20T00:30:00")
+    freeze(shell, NIGHT, kind="Queue", thing=QUEUE)
+    job = {"target": {"type": "task", "name": "t"}}
+    shell.send("JobPut", name="j", definition={"queue": "default", **job})
+    shell.catalog("scheduler-0-2")
+    shell.put(body={**hourly(catch_up=ALL), "job": "j"})
+    shell.until("2026-12-20T02:30:00")
+    shell.send("JobDelete", name="j")
+    shell.catalog("scheduler-0-3")
+    shell.settle()
+    assert (shell.created(), held(shell)[-1]) == (["01:00"], "02:00 frozen 05:00")
+    shell.send("JobPut", name="j", definition={"queue": "other", **job})
+    shell.catalog("scheduler-0-4")
+    shell.settle()
+    assert shell.created() == ["01:00", "02:00@02:30"]
+
+
 def test_an_occurrence_that_somebody_asked_to_skip_is_not_held():
     shell = frozen(until="2026-12-20T01:30:00")
     shell.send("ScheduleSkipOccurrence", nominal_time="2026-12-20T03:00:00Z")
