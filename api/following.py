@@ -1,7 +1,10 @@
 """What a stream of events is made of: which records are wanted, and where a reader stands, as one text.
 
 A cursor holds the next offset of every partition that events stand in, so that a stream that ended anywhere goes on
-exactly there. It is of one log: of another, or of topics that were made anew, it is refused.
+exactly there. It is of one log: of another, or of topics that were made anew, it is refused. It grows with partitions,
+which are fixed, and not with what happens: seven bits of an offset are a byte. A tenant's has the offsets of
+partitions that it shares with others, and so tells how many records these hold, never what they say: whoever may not
+know that much must not be given the stream, whose pace says it too.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from runtime.record import Record
 
 TOPICS = (topics.RUN_EVENTS, topics.REJECTIONS, topics.CATALOG)
-CURSOR_LENGTH_MAX = 16_384  # three topics of 1,024 partitions, whatever their offsets, and some
+CURSOR_LENGTH_MAX = 16_384  # 2,049 partitions, as many as there may be, of each 34 billion records; and some
 SOURCE_BYTES = 6
 
 

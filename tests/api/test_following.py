@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.following import SOURCE_BYTES, Places, Wanted, read_types
+from api.following import CURSOR_LENGTH_MAX, SOURCE_BYTES, Places, Wanted, read_types
 from runtime.record import Record, TopicPartition
 from schemas import topics
 from schemas.facts import ClockHeld, CommandRejected, Fact, Position
@@ -113,6 +113,15 @@ def test_what_is_no_cursor_is_refused_and_breaks_nothing(text):
     with pytest.raises(Refused) as refused:
         PLACES.read(text)
     assert refused.value.faults[0].pointer == "/cursor"
+
+
+def test_a_cursor_of_the_largest_layout_is_one_that_we_take_back():
+    """1,024 partitions of run-events and of rejections, one of catalog, and 2^35 - 1 records in each."""
+    places = Places(tuple(TopicPartition("t", number) for number in range(2_049)), b"source")
+    positions = dict.fromkeys(places.all, 34_359_738_367)
+    cursor = places.write(positions)
+    assert (len(cursor), CURSOR_LENGTH_MAX) == (13_668, 16_384)
+    assert places.read(cursor) == positions
 
 
 def test_a_cursor_of_another_log_is_refused_and_so_is_one_that_was_cut():
