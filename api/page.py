@@ -15,6 +15,7 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import BaseModel, ConfigDict
 
 from api import changes, moments, problems, queues, requests, views
 from api.backlog import held
@@ -23,7 +24,7 @@ from api.explain import coming, decided
 from api.fleet import WorkerQuery, page_of
 from api.problems import Problem, not_found
 from api.runlogs import LogQuery, log_filter
-from api.runs import PageQuery, RunQuery, in_full, run_filter
+from api.runs import PageQuery, PartQuery, RunQuery, in_full, run_filter
 from api.schedules import outlook
 from projections.store import history
 from projections.store.reader import ALL, OPEN_STATES, WORKER_STATES, RunFilter, Scope, Span
@@ -62,6 +63,15 @@ class RunsQuery(RunQuery):
     """Which runs."""
 
     tenant: str | None = None
+
+
+class StoryQuery(BaseModel):
+    """Which part of a run's attempts and of its events."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    attempts: str | None = None
+    events: str | None = None
 
 
 class PageRoutes:
@@ -112,8 +122,8 @@ class PageRoutes:
     async def runs(self, request: Request, wanted: Annotated[RunsQuery, Query()]) -> Response:
         return await self._answer(request, self._runs, wanted)
 
-    async def run(self, request: Request, tenant: str, run_id: str) -> Response:
-        return await self._answer(request, self._run, tenant, run_id)
+    async def run(self, request: Request, tenant: str, run_id: str, wanted: Annotated[StoryQuery, Query()]) -> Response:
+        return await self._answer(request, self._run, tenant, run_id, wanted)
 
     async def workers(self, request: Request, wanted: Annotated[WorkerQuery, Query()]) -> Response:
         return await self._answer(request, self._workers, wanted)
@@ -254,13 +264,22 @@ class PageRoutes:
             tenant=wanted.tenant, schedule=wanted.schedule,
         )  # fmt: skip
 
-    def _run(self, tenant: str, run_id: str) -> str:
+    def _run(self, tenant: str, run_id: str, wanted: StoryQuery) -> str:
         scope = Scope(tenant=requests.name(tenant, "tenant"))
-        run = in_full(self._services, scope, run_id)
+        attempts, events = (PartQuery(newest=True, cursor=at, limit=ROWS) for at in (wanted.attempts, wanted.events))
+        run = in_full(self._services, scope, run_id, attempts, events)
         if run is None:
             raise not_found(f"run {run_id} of {tenant}")
+        run |= {name: run[name][::-1] for name in ("attempts", "events")}  # read as a story
         zone = self._zones([run]).get((tenant, run["schedule"]))
-        return self._render("run", run=run, zone=zone, logs=self._logs(scope, run), log_lines=LOG_LINES)
+        earlier = {
+            name: _link("", **{**wanted.model_dump(), name: run[f"{name}_cursor"]})
+            for name in ("attempts", "events") if f"{name}_cursor" in run
+        }  # fmt: skip
+        return self._render(
+            "run", run=run, zone=zone, logs=self._logs(scope, run), log_lines=LOG_LINES, earlier=earlier,
+            later=bool(wanted.attempts or wanted.events),
+        )  # fmt: skip
 
     def _logs(self, scope: Scope, run: views.Json) -> Sequence[tuple[int, Sequence[views.Row]]]:
         """The last lines of its last attempts, by attempt."""

@@ -20,6 +20,7 @@ from api.document import BY, NOTE, accepts
 from api.problems import Problem, not_found
 from api.reading import json_response, read_instant, read_labels
 from api.runs import RUN_ID_MAX, PageQuery
+from projections.store import history
 from projections.store.reader import Reader, RunFilter, Scope
 from schemas import identity
 from schemas.facts import Outcome, RunCreated
@@ -199,8 +200,8 @@ def _old(reader: Reader, scope: Scope, run_id: str) -> _Old | None:
     row = reader.run(scope, run_id)
     if row is None:
         return None
-    story = (orjson.loads(each["event"]) for each in reader.story(scope, row["schedule"], run_id))
-    run = next((event["data"] for event in story if event["type"] == RunCreated.TYPE), None)
+    created = history.told(reader, scope, row["schedule"], run_id, RunCreated.TYPE)
+    run = None if created is None else orjson.loads(created["event"])["data"]
     redriven = (each["run_id"] for each in reader.again(scope, {run_id}) if each["rule"] == "redrive")
     return _Old(row=row, run=run, redriven_as=next(redriven, None))
 

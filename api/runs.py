@@ -10,14 +10,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from api import requests, views
 from api.problems import not_found
 from api.reading import read_instant, read_labels
+from projections.store import history
 from projections.store.reader import ALL, OPEN_STATES, RunFilter, Scope
 from schemas import refusals
-from schemas.facts import Outcome
+from schemas.facts import Outcome, RunCreated, RunFinished
 from schemas.faults import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from api.reading import Reads
     from api.services import ApiServices
+    from projections.store.paging import Page
+    from projections.store.reader import Reader
 
 RUN_ID_MAX = 256
 STATES = (*OPEN_STATES, *(outcome.value for outcome in Outcome))
@@ -43,6 +48,15 @@ class RunQuery(PageQuery):
     label: list[str] = []
 
 
+class PartQuery(PageQuery):
+    """Which part of what is known of a run; the newest first where that is wanted."""
+
+    newest: bool = False
+
+
+FIRST = PartQuery()
+
+
 class RunRoutes:
     """`/v1/…/runs`."""
 
@@ -57,7 +71,11 @@ class RunRoutes:
         add = router.add_api_route
         add("/v1/runs", self.list_all, methods=["GET"], summary="Runs of all tenants, newest first")
         add("/v1/tenants/{tenant}/runs", self.list_of_tenant, methods=["GET"], summary="Runs of a tenant, newest first")
-        add(one, self.get, methods=["GET"], summary="One run with its attempts and events")
+        what = "One run with its first attempts and events; `attempts_cursor` and `events_cursor` lead to the others"
+        add(one, self.get, methods=["GET"], summary=what)
+        add(f"{one}/attempts", self.attempts, methods=["GET"], summary="Its attempts, the first one first")
+        what = "What happened to it, in order, as it was written"
+        add(f"{one}/events", self.events, methods=["GET"], summary=what)
         return router
 
     async def list_all(self, request: Request, wanted: Annotated[RunQuery, Query()]) -> Response:
@@ -73,6 +91,27 @@ class RunRoutes:
             raise not_found(f"run {run_id} of {tenant}")
         return answered.json(answered.value)
 
+    async def attempts(
+        self, request: Request, tenant: str, run_id: str, wanted: Annotated[PartQuery, Query()]
+    ) -> Response:
+        return await self._part(request, tenant, run_id, _attempts, views.attempts_of, wanted)
+
+    async def events(
+        self, request: Request, tenant: str, run_id: str, wanted: Annotated[PartQuery, Query()]
+    ) -> Response:
+        return await self._part(request, tenant, run_id, _events, views.events_of, wanted)
+
+    async def _part(
+        self, request: Request, tenant: str, run_id: str, question: Callable[..., Page | None],
+        shown: Callable[[Page], views.Json], wanted: PartQuery,
+    ) -> Response:  # fmt: skip
+        scope = Scope(tenant=requests.name(tenant, "tenant"))
+        answered = await self._reads.ask(request, question, self._services.reader, scope, run_id, wanted)
+        if answered.value is None:
+            raise not_found(f"run {run_id} of {tenant}")
+        page = answered.value
+        return answered.json(shown(page) | ({"cursor": page.cursor} if page.cursor else {}))
+
     async def _list(self, request: Request, scope: Scope, wanted: RunQuery) -> Response:
         reader = self._services.reader
         answered = await self._reads.ask(
@@ -83,14 +122,40 @@ class RunRoutes:
         return answered.json({"runs": [views.run(row) for row in page.rows], **more})
 
 
-def in_full(services: ApiServices, scope: Scope, run_id: str) -> views.Json | None:
-    """A run with everything that is known of it."""
-    row = services.reader.run(scope, run_id)
+def in_full(
+    services: ApiServices, scope: Scope, run_id: str, attempts: PartQuery = FIRST, events: PartQuery = FIRST
+) -> views.Json | None:
+    """A run with what is known of it, of its attempts and of its events a page."""
+    reader = services.reader
+    row = reader.run(scope, run_id)
     if row is None:
         return None
-    attempts = services.reader.attempts(scope, run_id)
-    story = services.reader.story(scope, row["schedule"], run_id)
-    return views.run_in_full(row, attempts, story, services.reader.again(scope, {run_id}))
+    types = (RunCreated.TYPE, RunFinished.TYPE)
+    telling = (history.told(reader, scope, row["schedule"], run_id, type_) for type_ in types)
+    return views.run_in_full(
+        row, _hand_outs(reader, scope, run_id, attempts), _story(reader, scope, row["schedule"], run_id, events),
+        reader.again(scope, {run_id}), [each for each in telling if each is not None],
+    )  # fmt: skip
+
+
+def _attempts(reader: Reader, scope: Scope, run_id: str, wanted: PartQuery) -> Page | None:
+    page = _hand_outs(reader, scope, run_id, wanted)
+    return page if page.rows or reader.run(scope, run_id) is not None else None
+
+
+def _hand_outs(reader: Reader, scope: Scope, run_id: str, wanted: PartQuery) -> Page:
+    return history.attempts(reader, scope, run_id, newest=wanted.newest, cursor=wanted.cursor, limit=wanted.limit)
+
+
+def _events(reader: Reader, scope: Scope, run_id: str, wanted: PartQuery) -> Page | None:
+    row = reader.run(scope, run_id)
+    return None if row is None else _story(reader, scope, row["schedule"], run_id, wanted)
+
+
+def _story(reader: Reader, scope: Scope, schedule: str, run_id: str, wanted: PartQuery) -> Page:
+    return history.story(
+        reader, scope, schedule, run_id, newest=wanted.newest, cursor=wanted.cursor, limit=wanted.limit
+    )  # fmt: skip
 
 
 def run_filter(wanted: RunQuery) -> RunFilter:

@@ -9,10 +9,11 @@ import orjson
 
 from schemas import identity
 from schemas.commands import EVERYONE
-from schemas.facts import Outcome
+from schemas.facts import Outcome, RunCreated
 
 if TYPE_CHECKING:
     from api.services import Outlook
+    from projections.store.paging import Page
 
 Row = Mapping[str, Any]
 Json = dict[str, Any]
@@ -131,20 +132,32 @@ def dead_letter(row: Row, redriven: Mapping[str, str]) -> Json:
     return run(row) | _known(redriven_as=redriven.get(row["run_id"]))
 
 
-def run_in_full(row: Row, attempts: Iterable[Row], story: Iterable[Row], again: Iterable[Row]) -> Json:
-    """A run with its attempts, its events, the job it was created from, and the runs of it that came later."""
-    events = [event(each) for each in story]
-    view = run(row) | {"attempts": [attempt(each) for each in attempts], "events": events}
+def run_in_full(row: Row, attempts: Page, story: Page, again: Iterable[Row], telling: Iterable[Row]) -> Json:
+    """A run with a page of its attempts and one of its events, the job it was created from, and the runs of it that
+    came later. `telling` are the events that say of which job it is and what came of it, on whichever page they stand.
+    """
+    view = run(row) | attempts_of(attempts) | events_of(story)
+    view |= {f"{name}_cursor": page.cursor for name, page in (("attempts", attempts), ("events", story)) if page.more}
     if later := [_known(**{name: each[name] for name in _AGAIN}) for each in again]:
         view["reruns"] = later
-    for each in events:
+    for each in map(event, telling):
         data = each["data"]
-        if each["type"].endswith(".run.created.v1"):
+        if each["type"] == RunCreated.TYPE:
             view["job"] = data["job"]
             view |= {name: data[name] for name in ("upstream", "chain") if name in data}
-        if each["type"].endswith(".run.finished.v1") and "result" in data:
+        elif "result" in data:
             view["result"] = data["result"]
     return view
+
+
+def attempts_of(page: Page) -> Json:
+    """A page of a run's attempts."""
+    return {"attempts": [attempt(each) for each in page.rows]}
+
+
+def events_of(page: Page) -> Json:
+    """A page of its story."""
+    return {"events": [event(each) for each in page.rows]}
 
 
 _ATTEMPT = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from projections.store.reader import Reader, Row, Scope
+
+STORY_BYTES_MAX = 512 * 1024  # of the events of a page: one may have a payload of 64 KiB or an error of some KiB
 
 
 def changes(
@@ -31,12 +34,22 @@ def story(
     limit: int | None = None,
 ) -> Page:  # fmt: skip
     """The events of a run, or of the schedule itself, as they were written: one partition has them all, so their
-    offsets are their order.
+    offsets are their order. A page ends sooner where its events are large.
     """
     table = tables.STORY
     query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.run_id == run_id)
     order = (Order(column=table.c.offset, descending=newest), Order(column=table.c.id, descending=newest))
-    return reader._page(query, order, cursor, limit)  # noqa: SLF001 -- as above
+    return _bounded(reader._page(query, order, cursor, limit))  # noqa: SLF001 -- as above
+
+
+def _bounded(page: Page) -> Page:
+    """As many events as fit, and one in any case."""
+    size = 0
+    for number, row in enumerate(page.rows):
+        size += len(row["event"])
+        if number and size > STORY_BYTES_MAX:
+            return replace(page, rows=page.rows[:number], more=True)
+    return page
 
 
 def told(reader: Reader, scope: Scope, schedule: str, run_id: str, type_: str) -> Row | None:

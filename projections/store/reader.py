@@ -32,7 +32,7 @@ OPEN_STATES = (runs.QUEUED, runs.RUNNING, runs.RETRY_WAIT)
 OPEN_BACKFILLS = ("running", "paused", "cancelling")
 BACKFILL_STATES = (*OPEN_BACKFILLS, "completed", "cancelled")
 UNCOUNTED = (Cause.MANUAL, Cause.BACKFILL, Cause.RERUN)  # runs that use up none of those that a schedule may have
-STORY_MAX = 1_000  # events of one run that are shown; one with more attempts than that is told in part
+ATTEMPTS_MAX = 1_000  # of one run whose logs are looked for
 OCCURRENCES_MAX = 1_000
 AGAIN_MAX = 1_000  # runs of the runs of one page: far more than anyone asks for by hand
 VERSIONS_MAX = 200
@@ -291,10 +291,10 @@ class Reader:
         return self._all(query.order_by(table.c.created_at).limit(AGAIN_MAX))
 
     def attempts(self, scope: Scope, run_id: str) -> Sequence[Row]:
-        """Its hand-outs in order."""
+        """Its first hand-outs in order, for its logs; `history` has them all, in pages."""
         table = tables.ATTEMPTS
         query = _within(scope, select(table)).where(table.c.run_id == run_id)
-        return self._all(query.order_by(table.c.handout).limit(STORY_MAX))
+        return self._all(query.order_by(table.c.handout).limit(ATTEMPTS_MAX))
 
     def log(self, scope: Scope, run_id: str, wanted: LogFilter, *, cursor: str | None, limit: int | None) -> LogPage:
         """What its attempts wrote, in the order in which it came, from behind a cursor.
@@ -327,13 +327,7 @@ class Reader:
         table = tables.ATTEMPTS
         query = select(table.c.tenant, table.c.run_id, table.c.handout, table.c.attempt, table.c.log_check)
         named = or_(table.c.run_id.in_(sorted(run_ids)), table.c.log_check.in_(sorted(checks)))
-        return self._all(query.where(named).limit(STORY_MAX)) if run_ids or checks else ()
-
-    def story(self, scope: Scope, schedule: str, run_id: str = "") -> Sequence[Row]:
-        """The events of a run, or of the schedule itself, as they were written, in order."""
-        table = tables.STORY
-        query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.run_id == run_id)
-        return self._all(query.order_by(table.c.offset).limit(STORY_MAX))
+        return self._all(query.where(named).limit(ATTEMPTS_MAX)) if run_ids or checks else ()
 
     def counts(self, scope: Scope, since: datetime) -> Mapping[str, int]:
         """How many runs are open, and how many ended how since an instant, by state."""

@@ -347,8 +347,13 @@ class Client(Asking):
         return self._list("runs", tenant, wanted)
 
     def get_run(self, run_id: str, *, tenant: str | None = None) -> Json:
-        """One run with its attempts and events."""
+        """One run with its first attempts and events; with `attempts_cursor`, `events_cursor` there are more."""
         return self._read(self._path("runs", run_id, tenant))
+
+    def list_parts(self, part: str, run_id: str, *, tenant: str | None = None, **wanted: Any) -> Page:
+        """The `attempts` of a run, or its `events`, in order; `newest`, `cursor`, `limit`."""
+        body = self._read(f"{self._path('runs', run_id, tenant)}/{part}", wanted)
+        return Page(items=tuple(body.get(part) or ()), cursor=body.get("cursor"), body=body)
 
     def get_logs(self, run_id: str, *, tenant: str | None = None, **wanted: Any) -> Json:
         """What the attempts of a run wrote, a page of it: `lines`, and the `cursor` of what follows.

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from projections import batch
-from projections.store import paging
+from projections.store import history, paging
 from projections.store.database import open_database
 from projections.store.reader import ALL, Reader, RunFilter, Scope, Span
 from projections.store.writer import Overtaken, Writer
@@ -121,7 +121,8 @@ def test_no_question_within_a_tenant_shows_anything_of_another(model):
         lambda scope: reader.runs(scope, RunFilter()).rows,
         lambda scope: reader.run(scope, run_id),
         lambda scope: reader.attempts(scope, run_id),
-        lambda scope: reader.story(scope, "report", run_id),
+        lambda scope: history.story(reader, scope, "report", run_id).rows,
+        lambda scope: history.attempts(reader, scope, run_id).rows,
         lambda scope: reader.counts(scope, at(-10)),
         lambda scope: reader.schedules(scope, after="report").rows,
     ]
@@ -185,7 +186,7 @@ def test_what_is_older_than_its_topic_is_deleted_in_bounded_steps(model):
     assert steps == [12, 6]  # a run, its attempt and its four events are six rows
     assert ids(model.reader.runs(ACME, RunFilter())) == ["report.20260301T000004Z", "report.20260301T000003Z"]
     assert model.reader.attempts(ACME, "report.20260301T000000Z") == []
-    assert model.reader.story(ACME, "report", "report.20260301T000000Z") == []
+    assert history.story(model.reader, ACME, "report", "report.20260301T000000Z").rows == []
 
 
 def test_a_run_that_is_still_heard_of_is_kept_however_old_it_is(model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -53,12 +53,21 @@ def show(*, run_id: str, tenant: str | None, as_json: bool, url: str | None) -> 
         output.show_json(body)
         return
     output.facts(_facts(body))
-    if body.get("attempts"):
-        click.echo()
-        output.table(("ATTEMPT", "STATE", "WORKER", "STARTED", "TOOK", "ERROR"), map(_attempt, body["attempts"]))
-    if body.get("events"):
-        click.echo()
-        output.table(("WHEN", "EVENT", ""), map(_event, body["events"]))
+    _show(body, "attempts", ("ATTEMPT", "STATE", "WORKER", "STARTED", "TOOK", "ERROR"), _attempt)
+    _show(body, "events", ("WHEN", "EVENT", ""), _event)
+
+
+def _show(
+    body: Mapping[str, Any], part: str, columns: tuple[str, ...], row: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+) -> None:
+    """What the answer has of them, and where the others are."""
+    if not body.get(part):
+        return
+    click.echo()
+    output.table(columns, map(row, body[part]))
+    if cursor := body.get(f"{part}_cursor"):
+        path = f"/v1/tenants/{body['tenant']}/runs/{body['run_id']}/{part}"
+        click.echo(f"There are more: GET {path}?cursor={cursor}", err=True)
 
 
 @runs.command()

@@ -1,6 +1,8 @@
 """Runs and dead letters as the API shows them."""
 
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -86,3 +88,70 @@ async def test_dead_letters_are_the_runs_that_were_given_up(house):
     house.happened(run, finished(run, 9, Outcome.DEAD_LETTERED), *histories.succeeded("report", 60))
     shown = await get(house, f"{ACME}/dead-letters")
     assert [each["run_id"] for each in shown["dead_letters"]] == [run.run_id]
+
+
+def tried(times: int) -> list[Any]:
+    """A run of which each attempt failed at once, and which succeeded in the end."""
+    run = created("report", 60)
+    facts: list[Any] = [run]
+    for number in range(1, times + 1):
+        begun = started(run, 60 + number, handout=number, attempt=number)
+        facts += [begun, ended(begun, 60 + number, AttemptOutcome.FAILED, f"no connection {number}")]
+    return [*facts, finished(run, 5000, attempts=times, result={"rows": 3})]
+
+
+async def test_of_a_run_with_very_many_attempts_the_first_are_shown_and_cursors_lead_to_the_others(house):
+    house.happened(*tried(150))
+    path = f"{ACME}/runs/report.20260301T000100Z"
+    shown = await get(house, path)
+    assert ([each["attempt"] for each in shown["attempts"]], len(shown["events"])) == ([*range(1, 101)], 100)
+    assert (shown["attempt_count"], shown["job"]["payload"], shown["result"]) == (
+        150,
+        {"day": "2026-03-01"},
+        {"rows": 3},
+    )
+    rest = await get(house, f"{path}/attempts?cursor={shown['attempts_cursor']}")
+    assert ([each["attempt"] for each in rest["attempts"]], "cursor" in rest) == ([*range(101, 151)], False)
+    events, cursor = shown["events"], shown["events_cursor"]
+    while cursor:
+        page = await get(house, f"{path}/events?limit=150&cursor={cursor}")
+        events, cursor = [*events, *page["events"]], page.get("cursor")
+    assert (len(events), len({each["id"] for each in events}), events[-1]["type"]) == (
+        302, 302, "tidewheel.run.finished.v1",
+    )  # fmt: skip
+    last = await get(house, f"{path}/attempts?newest=true&limit=2")
+    assert [each["attempt"] for each in last["attempts"]] == [150, 149]
+
+
+async def test_large_events_end_a_page_sooner(house):
+    run = created("report", 60)
+    facts: list[Any] = [run]
+    for number in range(1, 60):
+        begun = started(run, 60 + number, handout=number, attempt=number)
+        facts += [begun, ended(begun, 60 + number, AttemptOutcome.FAILED, "x" * 16_000)]
+    house.happened(*facts)
+    path = f"{ACME}/runs/report.20260301T000100Z"
+    response = await house.http.get(f"{path}/events?limit=500")
+    assert 400_000 < len(response.content) < 600_000
+    rest = await get(house, f"{path}/events?limit=500&cursor={response.json()['cursor']}")
+    assert len(response.json()["events"]) + len(rest["events"]) == 119
+
+
+async def test_a_run_that_there_is_not_has_no_attempts_and_a_run_that_nobody_began_has_none_yet(house):
+    house.happened(created("report", 60))
+    assert await get(house, f"{ACME}/runs/report.20260301T000100Z/attempts") == {"attempts": []}
+    for part in ("attempts", "events"):
+        assert (await house.http.get(f"{ACME}/runs/report.1/{part}")).status_code == 404
+        assert (await house.http.get(f"/v1/tenants/zoo/runs/report.20260301T000100Z/{part}")).status_code == 404
+    wrong = await house.http.get(f"{ACME}/runs/report.20260301T000100Z/events?cursor=zzz")
+    assert wrong.json()["faults"][0]["pointer"] == "/cursor"
+
+
+async def test_the_page_of_a_run_shows_the_newest_of_very_many_and_leads_to_the_earlier(house):
+    house.happened(*tried(120))
+    html = (await house.http.get("/runs/acme/report.20260301T000100Z")).text
+    assert ("no connection 120" in html, "no connection 71" in html, "no connection 70" in html) == (True, True, False)
+    (earlier,) = re.findall(r'href="([^"]*)">Earlier attempts', html)
+    older = (await house.http.get(f"/runs/acme/report.20260301T000100Z{earlier}")).text
+    assert "no connection 21<" in older.replace("</td>", "<")
+    assert 'href="?">Newest' in older
