@@ -1,6 +1,7 @@
 """`python -m schemas.generate [--check]`: write what is published, or say what of it is stale.
 
-Besides, `sdk/tidewheel/_wire.py` has the types of what workers read and write, made from the same schemas.
+Besides, `sdk/tidewheel/_wire.py` has the types of what workers read and write, made from the same schemas, and
+`docs/guides/names.md` every name with what it says.
 
 Below `schemas/published/` stand a JSON Schema for each type (commands, facts, definitions), `asyncapi.json` with
 every topic, and `openapi.json` once there is an HTTP API. They are committed: what others build on is read in a
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schemas import asyncapi, codec, jsonschema, wiretypes
+from schemas import asyncapi, codec, jsonschema, names, wiretypes
 from schemas.commands import COMMANDS
 from schemas.facts import FACTS
 from schemas.internal import HandOut, LeaseNotice, QueueLayout, WorkerReport
@@ -25,6 +26,7 @@ from schemas.internal import HandOut, LeaseNotice, QueueLayout, WorkerReport
 HERE = Path(__file__).parent
 PUBLISHED = HERE / "published"
 SDK_TYPES = HERE.parent / "sdk" / "tidewheel" / "_wire.py"
+NAMES = HERE.parent / "docs" / "guides" / "names.md"
 
 
 def main(arguments: list[str]) -> int:
@@ -33,16 +35,19 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m schemas.generate [--check]", file=sys.stderr)
         return 2
     wanted = documents()
-    types = sdk_types()
+    besides = {SDK_TYPES: sdk_types(), NAMES: names.document(NAMES.read_text(encoding="utf-8"), _openapi())}
     stale = [f"schemas/published/{name}" for name in stale_files(PUBLISHED, wanted)]
-    if not SDK_TYPES.exists() or SDK_TYPES.read_text(encoding="utf-8") != types:
-        stale.append("sdk/tidewheel/_wire.py")
+    stale += [
+        path.relative_to(HERE.parent).as_posix() for path, text in besides.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]  # fmt: skip
     if "--check" in arguments:
         for name in stale:
             print(f"stale: {name}: run `make generate`", file=sys.stderr)
         return 1 if stale else 0
     write(PUBLISHED, wanted)
-    SDK_TYPES.write_text(types, encoding="utf-8")
+    for path, text in besides.items():
+        path.write_text(text, encoding="utf-8")
     print(f"schemas/published: {len(wanted)} files, {len(stale)} of them new or changed")
     return 0
 
