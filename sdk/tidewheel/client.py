@@ -59,15 +59,16 @@ class Client(Asking):
         """All versions of a schedule that are remembered."""
         return self._read(f"{self._path('schedules', name, tenant)}/versions")
 
-    def pause_schedule(self, name: str, *, tenant: str | None = None, note: str = "") -> Written:
+    def pause_schedule(self, name: str, *, tenant: str | None = None, note: str = "", by: str = "") -> Written:
         """Skip its occurrences from now on."""
-        return self._write("POST", f"{self._path('schedules', name, tenant)}:pause", {"note": note} if note else {})
+        body = given(note=note or None, by=by or None)
+        return self._write("POST", f"{self._path('schedules', name, tenant)}:pause", body)
 
     def resume_schedule(
-        self, name: str, *, tenant: str | None = None, note: str = "", backfill: bool = False
+        self, name: str, *, tenant: str | None = None, note: str = "", by: str = "", backfill: bool = False
     ) -> Written:
         """Its occurrences have runs again from now on; with `backfill` also those that the pause has skipped."""
-        body: Json = {**({"note": note} if note else {}), **({"backfill": True} if backfill else {})}
+        body = given(note=note or None, by=by or None, backfill=True if backfill else None)
         return self._write("POST", f"{self._path('schedules', name, tenant)}:resume", body)
 
     def trigger_schedule(
@@ -90,10 +91,13 @@ class Client(Asking):
         body = {"nominal_time": instant(nominal_time), **({"note": note} if note else {})}
         return self._write("POST", f"{self._path('schedules', name, tenant)}:skip", body)
 
-    def delete_schedule(self, name: str, *, tenant: str | None = None, cancel_runs: bool = False) -> Written:
+    def delete_schedule(
+        self, name: str, *, tenant: str | None = None, cancel_runs: bool = False, note: str = "", by: str = ""
+    ) -> Written:
         """End a schedule. Its runs finish, unless they are to be cancelled."""
+        said = given(runs="cancel" if cancel_runs else None, note=note or None, by=by or None)
         path = self._path("schedules", name, tenant)
-        return self._write("DELETE", f"{path}?runs=cancel" if cancel_runs else path, None)
+        return self._write("DELETE", f"{path}?{urlencode(said)}" if said else path, None)
 
     def occurrences(
         self,

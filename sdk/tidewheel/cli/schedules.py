@@ -81,15 +81,18 @@ def _held(held: Mapping[str, Any] | None) -> str | None:
 @click.argument("names", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="All schedules of the tenant.")
 @click.option("--note", default="", help="Why; kept with the schedule's history.")
+@options.by
 @options.tenant
 @options.url
-def pause(*, names: tuple[str, ...], every: bool, note: str, tenant: str | None, url: str | None) -> None:
+def pause(*, names: tuple[str, ...], every: bool, note: str, by: str, tenant: str | None, url: str | None) -> None:
     """Skip occurrences from now on; running runs go on."""
     _explicit(names, every=every, tenant=tenant)
     with options.connect(url, tenant) as client:
 
         def act(tenant: str, name: str) -> str:
-            return f"paused {tenant}/{name}{_version(client.pause_schedule(name, tenant=tenant, note=note).body)}"
+            return (
+                f"paused {tenant}/{name}{_version(client.pause_schedule(name, tenant=tenant, note=note, by=by).body)}"
+            )
 
         naming.each(client, _all_of(client, state="active") if every else names, act)
 
@@ -99,17 +102,18 @@ def pause(*, names: tuple[str, ...], every: bool, note: str, tenant: str | None,
 @click.option("--all", "every", is_flag=True, help="All paused schedules of the tenant.")
 @click.option("--backfill", is_flag=True, help="Run what was skipped meanwhile, beside what comes.")
 @click.option("--note", default="", help="Why; kept with the schedule's history.")
+@options.by
 @options.tenant
 @options.url
 def resume(
-    *, names: tuple[str, ...], every: bool, backfill: bool, note: str, tenant: str | None, url: str | None
+    *, names: tuple[str, ...], every: bool, backfill: bool, note: str, by: str, tenant: str | None, url: str | None
 ) -> None:
     """Occurrences have runs again from now on; those skipped meanwhile do not come back by themselves."""
     _explicit(names, every=every, tenant=tenant)
     with options.connect(url, tenant) as client:
 
         def act(tenant: str, name: str) -> str:
-            body = client.resume_schedule(name, tenant=tenant, note=note, backfill=backfill).body
+            body = client.resume_schedule(name, tenant=tenant, note=note, by=by, backfill=backfill).body
             started = body.get("backfill") or {}
             also = f", backfill {started['backfill']} of {started['occurrences']} started" if started else ""
             return f"resumed {tenant}/{name}{_version(body)}{also}"
@@ -164,12 +168,15 @@ def skip(*, name: str, nominal: datetime, note: str, tenant: str | None, as_json
 @schedules.command()
 @click.argument("names", nargs=-1, required=True)
 @click.option("--runs", type=click.Choice(["keep", "cancel"]), default="keep", help="What happens to open runs.")
+@click.option("--note", default="", help="Why; it stands among the changes of the schedule.")
+@options.by
 @options.tenant
 @options.url
-def delete(*, names: tuple[str, ...], runs: str, tenant: str | None, url: str | None) -> None:
-    """End schedules; queued and running runs finish."""
+def delete(*, names: tuple[str, ...], runs: str, note: str, by: str, tenant: str | None, url: str | None) -> None:
+    """End schedules; queued and running runs finish unless --runs cancel asks them to stop."""
     with options.connect(url, tenant) as client:
-        naming.delete_each(client, names, partial(client.delete_schedule, cancel_runs=runs == "cancel"))
+        end = partial(client.delete_schedule, cancel_runs=runs == "cancel", note=note, by=by)
+        naming.delete_each(client, names, end)
 
 
 @schedules.command()

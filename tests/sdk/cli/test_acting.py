@@ -3,7 +3,7 @@
 from tests.sdk.fake_server import Response
 
 
-def test_pausing_all_needs_a_tenant_and_pauses_each_of_its_schedules(tidewheel_, routes):
+def test_pausing_all_needs_a_tenant_and_pauses_each_of_its_schedules(tidewheel_, routes, requests):
     listing = "/v1/tenants/acme/schedules?state=active&limit=500"
     routes["GET", listing] = Response({"schedules": [{"name": "a"}, {"name": "b"}], "cursor": None})
     for name in "ab":
@@ -13,6 +13,7 @@ def test_pausing_all_needs_a_tenant_and_pauses_each_of_its_schedules(tidewheel_,
         "paused acme/a (version 4)\npaused acme/b (version 4)\n",
         "",
     )
+    assert [request.json for request in requests[1:]] == [{"by": "ann"}, {"by": "ann"}]
     assert tidewheel_("schedules", "pause", "--all")[0] == 2
 
 
@@ -61,7 +62,7 @@ def test_a_cancel_says_what_was_true(tidewheel_, routes):
 
 
 def test_deleting_can_cancel_open_runs(tidewheel_, routes):
-    routes["DELETE", "/v1/tenants/default/schedules/a?runs=cancel"] = Response({})
+    routes["DELETE", "/v1/tenants/default/schedules/a?runs=cancel&by=ann"] = Response({})
     routes["DELETE", "/v1/tenants/default/jobs/j"] = Response({})
     routes["DELETE", "/v1/tenants/acme/calendars/uk"] = Response({})
     routes["DELETE", "/v1/queues/q"] = Response({})

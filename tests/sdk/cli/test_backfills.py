@@ -72,5 +72,5 @@ def test_a_schedule_is_resumed_with_what_its_pause_has_skipped(tidewheel_, route
         {"version": 3, "backfill": {"backfill": "b-1", "occurrences": 7}}
     )
     _, out, _ = tidewheel_("schedules", "resume", "acme/nightly", "--backfill")
-    assert requests[-1].json == {"backfill": True}
+    assert requests[-1].json == {"by": "ann", "backfill": True}
     assert "resumed acme/nightly (version 3), backfill b-1 of 7 started" in out

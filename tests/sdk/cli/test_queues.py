@@ -83,6 +83,7 @@ def test_changes_of_what_a_tenant_owns_are_asked_for_by_its_name(tidewheel_, rou
     routes["GET", "/v1/tenants/acme/jobs/report/changes"] = Response({"changes": []})
     routes["GET", "/v1/tenants/acme/changes"] = Response({"changes": []})
     assert tidewheel_("jobs", "changes", "acme/report")[0] == 0
+    assert tidewheel_("jobs", "changes", "report", "--tenant", "acme")[0] == 0
     assert tidewheel_("tenants", "changes", "acme")[0] == 0
 
 
