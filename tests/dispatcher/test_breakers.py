@@ -1,27 +1,21 @@
-"""A job whose runs fail too often, and a host that does not answer, are held; what is neither goes on."""
+"""A job whose runs fail too often is held; what is not goes on."""
 
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
-from dispatcher import breakers
 from schemas.facts import (
-    AttemptFinished,
-    AttemptOutcome,
     BreakerChanged,
-    BreakerPolicy,
     BreakerReason,
     BreakerState,
     ErrorInfo,
     Outcome,
-    RunCreated,
     RunDeferReason,
     RunDeferred,
     RunFinished,
 )
 from schemas.internal import BreakerResetRequested, CommandAnswered, HandOut
+from tests.dispatcher.breaking import AT_THREE, POLICY, SECOND, fail, handed, of_job, opened, told
 from tests.dispatcher.catalog import Catalog
 from tests.dispatcher.harness import (
     NEVER_HELD,
@@ -39,41 +33,6 @@ from tests.dispatcher.harness import (
     run,
     succeeded,
 )
-
-SECOND = timedelta(seconds=1)
-POLICY = BreakerPolicy(
-    failures=3, percent=50, window=timedelta(minutes=1), wait=timedelta(seconds=30), probes=1
-)  # fmt: skip
-
-
-def of_job(number: int, name: str = "send", *, policy: BreakerPolicy = POLICY, **given: Any) -> RunCreated:
-    """A run of a registered job that is tried once."""
-    return run(number, job=job(name=name, breaker=policy, retry=retry(max_attempts=1)), **given)
-
-
-def to_host(number: int, url: str = "https://api.example.com/hook", **given: Any) -> RunCreated:
-    """A run that calls a host, of a job whose own breaker never opens."""
-    target = {"type": "http", "url": url, "method": "POST"}
-    return run(number, job=job(name=f"call-{number}", target=target, retry=retry(max_attempts=1)), **given)
-
-
-def told(facts: Any) -> list[tuple[str, str, str, float]]:
-    """What changed: breaker, state, reason, at."""
-    changes = of(facts, BreakerChanged)
-    return [(each.breaker, each.state, each.reason, (each.changed_at - T0).total_seconds()) for each in changes]
-
-
-def handed(facts: Any) -> list[str]:
-    return [each.run.run_id for each in of(facts, HandOut)]
-
-
-def fail(bench: Bench, worker: WorkerSim, runs: list[RunCreated], type_: str = "ValueError") -> list[Any]:
-    """The runs are handed out and fail, all in one report."""
-    for each in runs:
-        bench.take(each)
-    mine = of(worker.report(slots=len(runs)), HandOut)
-    return worker.report(slots=9, started=mine, finished=[failed(item, type_) for item in mine])
-
 
 # --- opening ------------------------------------------------------------------------------------------------------
 
@@ -245,206 +204,6 @@ def test_what_waits_behind_it_can_be_cancelled_and_expires_at_its_deadline():
     assert only(bench.at(120), RunFinished).outcome is Outcome.EXPIRED
 
 
-# --- probing ------------------------------------------------------------------------------------------------------
-
-
-def opened(bench: Bench, worker: WorkerSim, waiting: int = 3, policy: BreakerPolicy = POLICY) -> None:
-    """It has opened, and so many wait behind it."""
-    fail(bench, worker, [of_job(number, policy=policy) for number in range(policy.failures)])
-    for number in range(100, 100 + waiting):
-        bench.give(of_job(number, policy=policy))
-
-
-def test_after_its_wait_one_run_is_tried_and_when_it_succeeds_all_go():
-    bench = Bench()
-    worker = WorkerSim(bench)
-    opened(bench, worker)
-    bench.at(20)
-    worker.report(slots=9)
-    facts = bench.at(30)
-    assert told(facts) == [("job:send", "half_open", "waited", 30.0)]
-    (probe,) = of(facts, HandOut)
-    assert probe.run.run_id == "nightly.100"
-    facts = worker.report(slots=8, started=[probe], held=[probe])
-    assert handed(facts) == []
-    facts = worker.report(slots=9, finished=[succeeded(probe)])
-    assert told(facts) == [("job:send", "closed", "probe_succeeded", 30.0)]
-    assert handed(facts) == ["nightly.101", "nightly.102"]
-
-
-def test_a_probe_that_fails_holds_the_others_twice_as_long_up_to_ten_minutes():
-    bench = Bench()
-    worker = WorkerSim(bench)
-    opened(bench, worker, waiting=9)
-    waits = []
-    for _ in range(7):
-        until = bench.all(BreakerChanged)[-1].until
-        assert until is not None
-        waits.append((until - bench.now).total_seconds())
-        bench.at(until - T0 - SECOND)
-        worker.report(slots=9)
-        (probe,) = of(bench.at(until - T0), HandOut)
-        facts = worker.report(slots=9, started=[probe], finished=[failed(probe)])
-        assert [(state, reason) for _, state, reason, _ in told(facts)] == [("open", "probe_failed")]
-        assert of(facts, BreakerChanged)[0].since == T0
-    assert waits == [30, 60, 120, 240, 480, 600, 600]
-
-
-def test_so_many_probes_as_it_says_are_with_workers_at_once():
-    bench = Bench()
-    worker = WorkerSim(bench)
-    opened(bench, worker, waiting=9, policy=replace(POLICY, probes=2))
-    bench.at(20)
-    worker.report(slots=9)
-    assert len(handed(bench.at(30))) == 2
-
-
-def test_a_probe_that_is_lost_settles_nothing_and_another_one_goes():
-    bench = Bench()
-    worker = WorkerSim(bench)
-    opened(bench, worker)
-    bench.at(20)
-    worker.report(slots=9)
-    (probe,) = of(bench.at(30), HandOut)
-    facts = worker.report(slots=9, held=())  # read past, not held
-    assert told(facts) == []
-    (again,) = of(facts, HandOut)
-    assert (again.run.run_id, again.attempt) == ("nightly.100", 2)
-    assert probe.offset < again.offset
-
-
-def test_where_probes_take_long_another_goes_after_each_wait_which_doubles_and_the_first_that_ends_settles_it():
-    bench = Bench()
-    worker = WorkerSim(bench)
-    opened(bench, worker, waiting=9)
-    bench.at(29)
-    worker.report(slots=9)
-    out = of(bench.at(30), HandOut)
-    went: list[tuple[float, str]] = []
-    for second in range(35, 30 + 30 + 60 + 120 + 20, 5):
-        facts = bench.at(second)
-        assert {(state, reason) for _, state, reason, _ in told(facts)} <= {("half_open", "waited")}
-        out += of(facts, HandOut)
-        went += [(second, each.run.run_id) for each in of(facts, HandOut)]
-        assert handed(worker.report(slots=9 - len(out), started=out, held=out)) == []
-    assert went == [(60, "nightly.101"), (120, "nightly.102"), (240, "nightly.103")]
-    facts = worker.report(slots=6, held=out[1:], finished=[succeeded(out[0])])
-    assert [(state, reason) for _, state, reason, _ in told(facts)] == [("closed", "probe_succeeded")]
-    assert handed(facts) == ["nightly.104", "nightly.105", "nightly.106", "nightly.107", "nightly.108"]
-
-
-def test_that_another_probe_may_go_outlives_a_takeover():
-    bench = Bench()
-    worker = WorkerSim(bench)
-    opened(bench, worker)
-    bench.at(29)
-    worker.report(slots=9)
-    out = of(bench.at(30), HandOut)
-    worker.report(slots=0, started=out, held=out)
-    bench.take_over()
-    assert told(bench.at(59)) == []
-    assert told(bench.at(60)) == [("job:send", "half_open", "waited", 60.0)]
-    bench.take_over()
-    bench.at(61)
-    assert handed(worker.report(slots=8, held=out)) == ["nightly.101"]
-
-
-def test_no_probe_waits_for_a_half_open_breaker_of_which_none_is_out():
-    bench = Bench()
-    opened(bench, WorkerSim(bench), waiting=0)
-    bench.at(30)
-    assert told(bench.at(timedelta(hours=23))) == []
-
-
-def test_what_was_handed_out_before_it_opened_says_nothing_of_what_came_after():
-    bench = Bench()
-    worker = WorkerSim(bench)
-    late = of_job(50)
-    bench.take(late)
-    (slow,) = of(worker.report(slots=1), HandOut)
-    worker.report(slots=0, started=[slow], held=[slow])
-    bench.at(1)
-    for number in range(3):
-        bench.take(of_job(number))
-    mine = of(worker.report(slots=3, held=[slow]), HandOut)
-    worker.report(slots=9, held=[slow], started=mine, finished=[failed(item) for item in mine])
-    assert told(worker.report(slots=9, finished=[succeeded(slow)])) == []
-    assert [state for _, state, _, _ in told(bench.at(31))] == ["half_open"]
-
-
-def test_a_half_open_breaker_of_which_nothing_is_tried_for_a_day_is_closed():
-    bench = Bench()
-    worker = WorkerSim(bench)
-    opened(bench, worker, waiting=0)
-    bench.at(30)
-    assert told(bench.at(timedelta(days=1, seconds=30))) == [("job:send", "closed", "unproven", 86_430.0)]
-
-
-# --- hosts --------------------------------------------------------------------------------------------------------
-
-AT_THREE = {"quota": {"queues": {"*": {"breaker": {
-    "failures": 3, "share": "50%", "window": "PT1M", "wait": "PT30S", "probes": 1,
-}}}}}  # fmt: skip
-
-
-def caller(bench: Bench) -> WorkerSim:
-    Catalog(bench).put("tenant", "acme", AT_THREE)
-    return WorkerSim(bench, tasks=("http:",))
-
-
-@pytest.mark.parametrize("type_", ["http:503", "http:429", "http:timeout", "http:unreachable", "http:broken"])
-def test_a_host_that_is_not_well_holds_all_jobs_that_call_it_and_no_others(type_):
-    bench = Bench()
-    worker = caller(bench)
-    facts = fail(bench, worker, [to_host(number) for number in range(3)], type_)
-    assert [name for name, *_ in told(facts)] == ["host:api.example.com"]
-    assert handed(bench.give(to_host(4, "https://API.example.com/other"))) == []
-    assert handed(bench.give(to_host(5, "https://api.example.com:8443/hook"))) == ["nightly.5"]
-    assert handed(bench.give(to_host(6, "https://elsewhere.example.com/"))) == ["nightly.6"]
-
-
-@pytest.mark.parametrize("type_", ["http:404", "http:busy", "http:refused", "ValueError"])
-def test_a_host_that_refuses_a_request_or_was_not_asked_is_not_held(type_):
-    bench = Bench()
-    assert told(fail(bench, caller(bench), [to_host(number) for number in range(9)], type_)) == []
-
-
-def test_a_run_behind_its_jobs_breaker_is_still_held_by_its_host_when_that_one_closes():
-    bench = Bench()
-    worker = caller(bench)
-    given = replace(to_host(0).job, name="send", breaker=replace(POLICY, wait=10 * SECOND))
-    runs = [run(number, job=given) for number in range(3)]
-    facts = fail(bench, worker, runs, "http:503")
-    assert [name for name, *_ in told(facts)] == ["job:send", "host:api.example.com"]
-    bench.give(run(7, job=given))
-    worker.report(slots=9)
-    facts = bench.at(10)
-    assert told(facts) == [("job:send", "half_open", "waited", 10.0)]
-    assert [(each.run_id, each.breaker) for each in of(facts, RunDeferred)] == [("nightly.7", "host:api.example.com")]
-    bench.at(20)
-    worker.report(slots=9)
-    (probe,) = of(bench.at(30), HandOut)
-    facts = worker.report(slots=9, started=[probe], finished=[succeeded(probe)])
-    assert [(name, state) for name, state, _, _ in told(facts)] == [
-        ("host:api.example.com", "closed"), ("job:send", "closed"),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
-        ("https://api.example.com/x", "host:api.example.com"),
-        ("http://API.Example.com:80/", "host:api.example.com:80"),
-        ("https://[::1]:9/", "host:::1:9"),
-        ("https://api.example.com:port/", ""),
-        ("nonsense", ""),
-        ("https:///x", ""),
-    ],
-)
-def test_a_hosts_breaker_is_named_by_host_and_port(url, name):
-    assert breakers.host_of(to_host(1, url)) == name
-
-
 # --- resets -------------------------------------------------------------------------------------------------------
 
 
@@ -588,16 +347,3 @@ def test_what_was_handed_out_before_it_was_closed_says_nothing_though_others_hav
 
 def rows(bench: Bench) -> list[bytes]:
     return [row for row in bench.rows.rows if row.startswith(b"k/")]
-
-
-def test_what_is_counted_of_a_host_that_hangs_is_the_attempt_that_took_too_long():
-    bench = Bench()
-    worker = caller(bench)
-    given = replace(to_host(0).job, timeout=20 * SECOND, lease=60 * SECOND)
-    for number in range(3):
-        bench.take(run(number, job=given))
-    mine = of(worker.report(slots=3), HandOut)
-    worker.report(slots=0, started=mine, held=mine)
-    facts = bench.at(20)
-    assert {each.outcome for each in of(facts, AttemptFinished)} == {AttemptOutcome.TIMED_OUT}
-    assert [name for name, *_ in told(facts)] == ["host:api.example.com"]

@@ -18,8 +18,8 @@ from schemas.facts import (
     RunFinished,
 )
 from schemas.internal import HandOut
+from tests.dispatcher.breaking import handed, told
 from tests.dispatcher.harness import NEVER_HELD, T0, Bench, WorkerSim, failed, job, of, only, retry, run, succeeded
-from tests.dispatcher.test_breakers import handed, told
 
 KILLER = "bad"
 

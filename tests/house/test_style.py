@@ -33,7 +33,7 @@ def test_a_function_fits_on_a_screen(path):
     assert {key: length for key, length in found.items() if key not in LONG} == {}
 
 
-@pytest.mark.parametrize("path", CODE, ids=name)
+@pytest.mark.parametrize("path", [*CODE, *TESTS], ids=name)
 def test_a_file_tells_one_story(path):
     assert len(text_of(path).splitlines()) <= FILE_LINES_MAX or name(path) in LONG
 
