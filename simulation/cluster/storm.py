@@ -57,7 +57,7 @@ class Storm:
             "B1": lambda: self._freeze("B1", (1.1, 2.5)), "B2": self._reverse_fence,
             "B5": lambda: self._task(self.members.storm),
             "B7": self._one_name, "B10": lambda: self._task(self.members.resize),
-            "C1": lambda: self._hold("C1", "EndTransaction", Fate.REPEAT),
+            "C1": lambda: self._hold("C1", "EndTransaction", Fate.STRAY),
             "C2": lambda: self._hold("C2", "EndTransaction", Fate.HOLD),
             "C3": lambda: self._hold("C3", self.chance.choice(("Produce", "AddPartitions")), Fate.HOLD),
             "C4": self._lossy, "C5": self._move_coordinator, "C6": self._freeze_in_transaction,

@@ -68,7 +68,7 @@ STRAIGHT = Way()
 
 
 class Fate(StrEnum):
-    """What becomes of one request, when a test says so."""
+    """What becomes of one request, when a test says so. Only a client that asks again makes two of one."""
 
     HOLD = "hold"  # kept until `release`
     DROP = "drop"  # never arrives
@@ -76,7 +76,6 @@ class Fate(StrEnum):
     STRAY = "stray"  # kept until `release`, and the client's connection ends: it asks again on another
     CUT = "cut"  # never arrives, and the client's connection ends
     BREAK = "break"  # arrives, and the client's connection ends before the answer
-    REPEAT = "repeat"  # arrives, and once more at `release`
 
 
 WAYS = {
@@ -86,7 +85,6 @@ WAYS = {
     Fate.STRAY: Way(held=True, broken=True),
     Fate.CUT: Way(arrives=False, broken=True),
     Fate.BREAK: Way(answered=False, broken=True),
-    Fate.REPEAT: Way(again=True),
 }
 
 
@@ -206,7 +204,7 @@ class Network:
         way = _drawn(faults.by_api.get(api, faults.fates), chance) if rule is None else WAYS[rule.fate]
         back = partial(self._back, connection, number, answered) if way.answered else _unheard
         arrive = partial(self._arrive, machine, request, back)
-        if rule is not None and (way.held or way.again):
+        if rule is not None and way.held:
             rule.held.append(arrive)
         elif way.again:
             self.loop.later(seconds + chance.uniform(*faults.late_seconds), arrive)

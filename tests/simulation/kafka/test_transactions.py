@@ -22,10 +22,10 @@ def opened(world: World, machine: str = "a", **options: Any) -> Any:
     return world.log(machine, **options).open_producer("writer", group="group")
 
 
-def commit_late_into_the_next(world: World, producer: KafkaProducer) -> None:
+def commit_late_into_the_next(world: World, producer: KafkaProducer, fate: Fate = Fate.HOLD) -> None:
     """A is committed twice: at once, as far as the client knows, and once more while B is open."""
     write(producer, *to(E0, "warm"))
-    held = world.network.next("EndTransaction", Fate.HOLD)
+    held = world.network.next("EndTransaction", fate)
     write(producer, *to(E0, "A"))
     producer.begin()
     producer.send(to(E0, "B1"))
@@ -133,6 +133,22 @@ def test_a_late_abort_does_not_take_half_of_the_next_transaction_when_it_is_doub
     world.run(body)
     assert world.reasons
     assert world.sees(E0) == ["B1", "B2"]
+
+
+@pytest.mark.parametrize("fate", Fate)
+def test_whatever_becomes_of_a_commit_its_late_copy_meets_no_transaction_of_the_same_epoch(world, fate):
+    """A connection delivers no request twice: there is a copy because the client asked again, and so it is in doubt."""
+
+    def body():
+        producer = opened(world)
+        commit_late_into_the_next(world, producer, fate)
+        world.pause(0.1)
+        producer.send(to(E0, "B2"))
+        producer.commit({E0: 3})
+
+    world.run(body)
+    assert world.reasons
+    assert world.sees(E0) == ["warm", "A", "B1", "B2"]
 
 
 # --- outcomes nobody heard of (A6, C4) --------------------------------------------------------------------------------
