@@ -246,8 +246,7 @@ class Storm:
         self._fault(name, machine, f"{api}: {fate.value}")
         rule = self.world.network.next(api, fate, machine=machine)
         self._rules.append(rule)
-        if not self.site.options.doubting:
-            self._release_in_a_transaction(node.process.points, rule)
+        self._release_in_a_transaction(node.process.points, rule)
         self.loop.later(self.chance.uniform(1.0, 30.0), lambda: self.world.network.release(rule))
 
     def _release_in_a_transaction(self, points: Points, rule: Rule) -> None:
