@@ -11,10 +11,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from runtime.logs.reading import size_of
 from runtime.machine import PARTITION
 from schemas.faults import Refused
 
-UNDERSTOOD_MAX = 4096  # records of which the input is kept: the next few batches. It is larger than its record
+# Records that are kept as they were understood: the next few batches. An input is larger than its record, and what is
+# said of one that cannot be read, with all that led to it, is larger still.
+UNDERSTOOD_MAX = 4096
 
 if TYPE_CHECKING:
     from runtime.record import Record, TopicPartition
@@ -23,11 +26,14 @@ Read = Callable[["Record"], tuple[bytes, Any] | None]  # `Core.read`
 
 
 class Unanswered(NamedTuple):
-    """A record with its input; or with what is wrong with it, which is said, or raised, when its turn comes."""
+    """A record with its input; or with what is wrong with it, which is said, or raised, when its turn comes.
+
+    With neither it is far from its turn, and is understood once more when that comes.
+    """
 
     record: Record
     key: bytes | None  # None: of a record that is refused, which changes nobody's state
-    input: Any = None  # None: far from its turn, to be understood once more when it comes
+    input: Any = None
     refusal: Refused | None = None
     impossible: AssertionError | None = None
 
@@ -35,7 +41,7 @@ class Unanswered(NamedTuple):
 class ReadAhead:
     """Records between the position of the reader and the one that is committed. Calls from one thread.
 
-    It holds no more than `records_max`, and stops at `bytes_max` of values, which may be passed by one read.
+    It holds no more than `records_max`, and stops at `bytes_max`, which may be passed by one read.
     """
 
     def __init__(self, read: Read, inputs: Iterable[TopicPartition], *, records_max: int, bytes_max: int) -> None:
@@ -62,10 +68,10 @@ class ReadAhead:
             if entry is None:
                 continue
             if self._count >= UNDERSTOOD_MAX:
-                entry = entry._replace(input=None)
+                entry = Unanswered(record, entry.key)
             self._queues[record[:2]].append(entry)  # type: ignore[index]  # a tuple is its own kind of name
             self._count += 1
-            self._bytes += len(record.value or b"")
+            self._bytes += size_of(record)
             if entry.key is not None:
                 self._about[entry.key] += 1
 
@@ -104,12 +110,12 @@ class ReadAhead:
     def _understood_again(self, entry: Unanswered) -> Unanswered:
         if entry.input is not None or entry.refusal is not None or entry.impossible is not None:
             return entry
-        read = self._read(entry.record)
-        assert read is not None, "it was understood before"
-        return Unanswered(entry.record, *read)
+        again = self._understood(entry.record)
+        assert again is not None, "it was understood before"
+        return again
 
     def _leaves(self, entry: Unanswered) -> int:
-        size = len(entry.record.value or b"")
+        size = size_of(entry.record)
         self._count -= 1
         self._bytes -= size
         if entry.key is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import pytest
 
@@ -15,7 +16,7 @@ from runtime.continuity import Halted
 from runtime.limits import Limits
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import PARTITION, Woken
-from runtime.read_ahead import ReadAhead
+from runtime.read_ahead import UNDERSTOOD_MAX, ReadAhead
 from runtime.record import Record, TopicPartition
 from schemas import topics
 from schemas.facts import CommandRejected, Fact, SchedulePaused, ScheduleResumed
@@ -261,13 +262,40 @@ def test_there_is_room_up_to_so_many_records_and_while_there_are_bytes() -> None
 
 
 def test_what_is_far_from_its_turn_is_understood_when_it_comes() -> None:
-    """Its input is not kept meanwhile; what is wrong with it is."""
+    """Neither its input nor what is wrong with it is kept meanwhile."""
     ahead = ReadAhead(read, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
     ahead.add(record(CHANGES, number, b"refused" if number % 1000 == 999 else b"a") for number in range(6000))
     taken = ahead.take(6000, 1 << 20)
     assert [entry.record.offset for entry in taken] == [*range(6000)]
     assert sum(entry.refusal is not None for entry in taken) == 6
     assert {(entry.key, entry.input) for entry in taken} == {(b"a", "input"), (None, None)}
+
+
+def test_of_a_flood_that_cannot_be_read_no_more_is_kept_than_the_records() -> None:
+    """What is said of each, with all that led to it, is some kilobytes: two hundred megabytes in a partition."""
+    said: list[ref[Refused]] = []
+
+    def refusing(given: Record) -> tuple[bytes, str] | None:
+        try:
+            return read(given)
+        except Refused as refusal:
+            said.append(ref(refusal))
+            raise
+
+    ahead = ReadAhead(refusing, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
+    ahead.add(record(CHANGES, number, b"refused") for number in range(6000))
+    assert sum(each() is not None for each in said) == UNDERSTOOD_MAX
+
+
+def test_what_stands_beside_a_value_counts_as_well() -> None:
+    """A publisher may put a megabyte into a header, or into a key."""
+    ahead = ReadAhead(read, (CHANGES,), records_max=10, bytes_max=100)
+    ahead.add([Record(*CHANGES, 10, b"k" * 30, b"a", (("h", b"x" * 30),), NOON)])
+    assert ahead.room == 9
+    ahead.add([Record(*CHANGES, 11, b"k" * 30, b"a", (("h", b"x" * 30),), NOON)])
+    assert ahead.room == 0
+    assert len(ahead.take(5, 60)) == 1
+    assert ahead.room == 9
 
 
 def test_one_record_is_taken_however_large_it_is() -> None:
