@@ -50,7 +50,7 @@ class Horizons:
     def look(self, reader: Reader, now: datetime, *, asks: bool) -> None:
         """Move on to the instants of the last ends that are read, and answered."""
         if self._asked is None and asks:
-            self._asked = _Ends(now, self._log.end_offsets(self._inputs))
+            self._asked = self._ask(reader, now)
         if self._asked is not None and self._is_read(self._asked, reader):
             self.known_until = max(self.known_until, self._asked.asked_at)
             self._unanswered.append(self._asked)
@@ -62,6 +62,14 @@ class Horizons:
             positions = self.positions(reader)
             while self._unanswered and all(positions[item] >= end for item, end in self._unanswered[0].ends.items()):
                 self.read_until = max(self.read_until, self._unanswered.popleft().asked_at)
+
+    def _ask(self, reader: Reader, now: datetime) -> _Ends | None:
+        """None where an input ends before what has been read of it.
+
+        The log has lost that, and what it holds there since then will not be read. The reader is about to be told.
+        """
+        ends = self._log.end_offsets(self._inputs)
+        return None if any(reader.position(item) > end for item, end in ends.items()) else _Ends(now, ends)
 
     def _is_read(self, asked: _Ends, reader: Reader) -> bool:
         return all(reader.position(item) >= end for item, end in asked.ends.items())

@@ -186,6 +186,23 @@ def test_what_the_log_has_lost_behind_a_reader_is_answered_while_it_is_held() ->
     assert len(counted(shell.facts())) == answered + held
 
 
+def test_nobody_is_woken_further_once_the_log_has_lost_where_a_reader_stood() -> None:
+    """It grows again to behind that place, and what it holds there is never read: a pause, say."""
+    shell = flooded(c=4 * SECOND)
+    steps_until_woken(shell)
+    assert isinstance(shell.log, SimulatedLog)
+    shell.log.truncate(CHANGES, shell.log.end_offset(CHANGES) - 100)
+    shell.publish(Add(name="c"))
+    shell.clock.advance(2 * SECOND)
+    held = len(shell.processor._ahead)
+    assert held
+    answered = len(counted(shell.facts()))
+    with pytest.raises(Halted, match="records that were answered are lost"):
+        shell.settle()
+    assert len(counted(shell.facts())) == answered + held
+    assert woken(shell.facts(), "c") == 0
+
+
 def test_many_keys_that_wait_do_not_hide_one_that_need_not() -> None:
     """The index is walked on from where the last batch stopped, also past those who have to wait."""
     many = [f"aa{number:03d}" for number in range(100)]
