@@ -250,10 +250,10 @@ class Processor:
             if wanted <= 0:
                 return polled, True
             records = self._read(reader, wanted, wait)
-            if is_first and timeout and self._is_busy():
-                records += self._company(reader, records)
             self._ahead.add(records)
             polled += len(records)
+            if is_first and timeout and self._is_busy():
+                polled += self._company(reader, records)
             if not records or not self._horizons.is_behind(reader):
                 return polled, len(records) >= wanted
             wait, is_first = 0.0, False
@@ -285,21 +285,23 @@ class Processor:
         """Whether the last batch ended only just now."""
         return self._clock.since_boot() - self._ended < self._limits.linger
 
-    def _company(self, reader: Reader, records: list[Record]) -> list[Record]:
-        """What joins a small batch that nobody waits for: one that has only companions' records, while we are busy.
+    def _company(self, reader: Reader, records: list[Record]) -> int:
+        """How many join a small batch that nobody waits for: one that has only companions' records, while we are busy.
 
         Outcomes and reports make no one wait as long as they come soon; taken one by one they would each pay for a
         transaction. A record of the lead input, a due wakeup or a full batch ends the wait at once.
         """
-        lead, company, latest = self._partition.inputs.lead, list[Record](), records
+        lead, joined, latest = self._partition.inputs.lead, 0, records
         until = self._clock.since_boot() + self._seconds_to_work(self._limits.linger)
         while latest and all(record.topic != lead for record in latest):
-            room, left = self._limits.records - len(records) - len(company), until - self._clock.since_boot()
+            room = min(self._limits.records - len(records) - joined, self._ahead.room)
+            left = until - self._clock.since_boot()
             if room <= 0 or left <= 0:
                 break
             latest = self._read(reader, room, left)
-            company += latest
-        return company
+            self._ahead.add(latest)
+            joined += len(latest)
+        return joined
 
     def _seconds_to_work(self, timeout: float) -> float:
         """How long nothing can be due, at most `timeout`."""
