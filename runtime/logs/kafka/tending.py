@@ -1,7 +1,11 @@
-"""Listens to clients that nobody else calls: what they have to say would pile up while their partition is idle."""
+"""Listens to clients that nobody else calls: what they have to say would pile up while their partition is idle.
+
+One that fails is told once and left alone, as whoever needs it hears of it as well; the others are listened to on.
+"""
 
 from __future__ import annotations
 
+import logging
 from threading import Lock
 from typing import Protocol
 from weakref import WeakSet
@@ -10,6 +14,8 @@ from runtime.lifecycle import Running, ThreadService
 
 PAUSE_SECONDS = 1.0  # a client has statistics to tell once a second
 STOP_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
 
 
 class Talkative(Protocol):
@@ -44,4 +50,9 @@ class Tending:
             with self._lock:
                 known = list(self._known)
             for one in known:
-                one.tend()
+                try:
+                    one.tend()
+                except Exception:  # noqa: BLE001 -- whatever it is, it is not the others'
+                    _log.exception("a client of Kafka is listened to no longer")
+                    with self._lock:
+                        self._known.discard(one)

@@ -110,7 +110,7 @@ class Topics:
         self._admin = admin
         self._settings = settings
         self._lock = Lock()
-        self._known: dict[str, tuple[float, Known]] = {}
+        self._known: dict[str, tuple[float, Known]] = {}  # others may add to it while it is walked: walk a copy
         self._absent: dict[str, float] = {}
         self._declared: dict[str, TopicSpec] = {}
         self._agreed: dict[TopicSpec, int] = {}  # what exists as it was wanted
@@ -144,10 +144,10 @@ class Topics:
         for name, future in answers.items():
             if future.exception() is None and self._known[name][0] < asked_at:
                 self._known[name] = (asked_at, _known(future.result()))
-        now, self._renewal = time.monotonic(), (0.0, {})
-        if min((at for at, _ in self._known.values()), default=now) <= now - RENEWED_SECONDS:
+        now, self._renewal, known = time.monotonic(), (0.0, {}), self._known.copy()
+        if min((at for at, _ in known.values()), default=now) <= now - RENEWED_SECONDS:
             begin = len(self._settings.namespace)
-            wires = TopicCollection([self._settings.namespace + name for name in self._known])
+            wires = TopicCollection([self._settings.namespace + name for name in known])
             futures = self._admin.describe_topics(wires, request_timeout=ANSWER_SECONDS)
             self._renewal = (now, {wire[begin:]: future for wire, future in futures.items()})
 
@@ -188,7 +188,8 @@ class Topics:
         All of it: asked about one topic after another, we would wait as often as there are topics.
         """
         now = time.monotonic()
-        self._known = {name: (now, known) for name, (_, known) in self._known.items()}
+        for name, (_, known) in self._known.copy().items():
+            self._known[name] = (now, known)
 
     def _described(self, name: str) -> Known | None:
         wire = self._settings.namespace + name

@@ -1,6 +1,7 @@
 """How topics are made, and how what the brokers say of them is read back."""
 
-from concurrent.futures import Future
+import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -185,9 +186,25 @@ def test_nobody_waits_for_an_answer_that_does_not_come_while_nothing_is_needed()
     assert brokers.asked == 4  # Whoever needed it has asked for himself.
 
 
+def test_topics_may_become_known_while_it_is_looked_which_ones_are_old():
+    """Each partition asks in a thread of its own, and so does whoever tends the client."""
+    topics = Topics(cast("AdminClient", Prompt(3)), SETTINGS)
+    switched = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            known = threads.submit(lambda: [topics.topic(f"t{number}").partitions for number in range(3000)])
+            while not known.done():
+                topics.renew()
+    finally:
+        sys.setswitchinterval(switched)
+    assert known.result() == [3] * 3000
+
+
 def age(topics: Topics) -> None:
     """Let what is known become old."""
-    topics._known = {name: (asked - FRESH_SECONDS, known) for name, (asked, known) in topics._known.items()}
+    for name, (asked, known) in topics._known.copy().items():
+        topics._known[name] = (asked - FRESH_SECONDS, known)
 
 
 def test_a_topic_of_others_is_described_by_what_the_brokers_say():
