@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta
 from heapq import merge
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from runtime.digest import Walk
@@ -197,9 +198,11 @@ class Workspace:
             self._store.apply({entry: None})
 
     def earliest_wakeup(self) -> datetime | None:
-        """The earliest stored wakeup of either kind."""
+        """The earliest wakeup of either kind: of those that are stored, and of keys that the batch has changed."""
         floors = {kind: self._floor(kind) for kind in (AT, EVIDENCE)}
-        return min((instant_of(floor) for kind, floor in floors.items() if floor != _after(kind)), default=None)
+        stored = (instant_of(floor) for kind, floor in floors.items() if floor != _after(kind))
+        changed = (at for key in self._dirty for at in _instants(self.wakeup(key)) if at is not None)
+        return min(chain(stored, changed), default=None)
 
     def reindex(self, keys: set[bytes]) -> None:
         """Derive the wakeups of keys whose rows were replayed, in store batches of bounded size."""
@@ -299,9 +302,12 @@ class Workspace:
             self._wakeups.pop(key, None)
 
 
+def _instants(wakeup: Wakeup) -> tuple[datetime | None, datetime | None]:
+    return wakeup.at, wakeup.on_evidence_at
+
+
 def _wakeup_bytes(wakeup: Wakeup) -> bytes:
-    parts = (wakeup.at, wakeup.on_evidence_at)
-    return b"".join(b"\xff" * 8 if part is None else instant_bytes(part) for part in parts)
+    return b"".join(b"\xff" * 8 if part is None else instant_bytes(part) for part in _instants(wakeup))
 
 
 def _wakeup_of(stored: bytes) -> Wakeup:

@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.footer import FOOTER_KEY, read_footer
 from runtime.limits import Limits
 from runtime.logs.simulated import SimulatedLog
-from schemas import topics
+from runtime.record import SEQUENCE_HEADER
+from schemas import codec, topics
 from schemas.facts import OccurrenceSkipped, RunCreated
 from simulation.clock import ManualClock
 from simulation.line import Line
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+CHANGELOG = topics.changelog_topic("scheduler")
 ONE = topics.Layout(schedule=1, shard=1)
 TICK = timedelta(milliseconds=700)  # occurrences of every second stand apart from what is published
 NAMES = ("a", "b", "c")
@@ -62,8 +65,31 @@ def test_a_pause_behind_a_flood_holds_and_its_neighbours_go_on(ahead: int) -> No
     assert len([name for name, _ in found if name == "c"]) == 10
 
 
+@settings(max_examples=30, deadline=None)
+@given(ops=OPS, bounds=BOUNDS, seed=st.integers(0, 3))
+def test_a_footer_speaks_for_no_occurrence_that_is_decided_later(ops: list[Op], bounds: Limits, seed: int) -> None:
+    """Whoever audits a log in the middle of a flood believes what the last footer says."""
+    check_footers(played(ops, bounds, seed))
+
+
+def test_a_footer_does_not_speak_for_a_schedule_that_is_new_and_behind() -> None:
+    """Its command lay there for twenty seconds, and its occurrences since then need several batches."""
+    clock = ManualClock(NOON)
+    line = Line(SimulatedLog(1, clock), clock, layout=ONE, limits=Limits(steps_per_key=2))
+    for name in NAMES:
+        line.command("schedule.put", schedule(name))
+    clock.advance(timedelta(seconds=20))
+    settle(line)
+    check_footers(line)
+    assert len(told(line)) == 60
+
+
 def decisions(ops: list[Op], limits: Limits, seed: int) -> dict[tuple[str, str], str]:
     """What became of each occurrence and of each trigger, once all is settled; it fails where something has two."""
+    return told(played(ops, limits, seed))
+
+
+def played(ops: list[Op], limits: Limits, seed: int) -> Line:
     clock = ManualClock(NOON)
     line = Line(SimulatedLog(seed, clock), clock, layout=ONE, limits=limits)
     for name in NAMES:
@@ -72,7 +98,20 @@ def decisions(ops: list[Op], limits: Limits, seed: int) -> dict[tuple[str, str],
     for number, (what, about) in enumerate(ops):
         play(line, what, about, number)
     settle(line)
-    return told(line)
+    return line
+
+
+def check_footers(line: Line) -> None:
+    """Up to where a transaction says that all is decided, none behind it decides an occurrence."""
+    footers = [read_footer(each.value or b"") for each in line.records(CHANGELOG) if each.key == FOOTER_KEY]
+    said = {footer.sequence: footer.decided_until for footer in footers}
+    for record in line.records(topics.RUN_EVENTS):
+        fact = codec.read_fact(record.value or b"")
+        before = int((record.header(SEQUENCE_HEADER) or b"").rpartition(b"-")[2]) - 1
+        for (name, instant), _ in outcomes(fact):
+            if before in said and instant.endswith("Z"):
+                nominal = datetime.strptime(instant, "%Y%m%dT%H%M%S%z")
+                assert nominal > said[before], f"{name} at {nominal}, behind {said[before]}"
 
 
 def settle(line: Line) -> None:
@@ -91,7 +130,7 @@ def play(line: Line, what: str, about: Any, number: int) -> None:
         case "trigger":
             trigger(line, about, f"trigger-{number}")
         case "poison":
-            line.command("schedule.pause", {"tenant": "acme", "name": "b", "unknown": 1}, id_=f"poison-{number}")
+            line.command("schedule.pause", {"tenant": "acme", "name": "b", "note": 1}, id_=f"poison-{number}")
         case "job":
             job = {"target": {"type": "task", "name": f"t{number}"}}
             line.command("job.put", {"tenant": "acme", "name": "j", "definition": job}, id_=f"job-{number}")
