@@ -1,5 +1,6 @@
 """Markers of transactions, which nobody delivers, are passed with the records that they end."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -42,3 +43,24 @@ def test_a_reader_that_was_put_back_counts_from_there(log):
     assert reader.position(E0) == 2
     assert texts(reader.poll(records_max=1, bytes_max=PLENTY, timeout=DEADLINE)) == ["b"]
     assert reader.position(E0) == 3
+
+
+def test_an_open_transaction_behind_what_was_read_is_not_passed_until_it_has_ended(log):
+    """What it holds may become true yet; of what was aborted nothing is delivered, and all of it is passed."""
+    write(log.open_producer("writer", group="group"), *to(E0, "a"))
+    other = log.open_producer("other", group="group")
+    other.begin()
+    other.send(to(E0, "b", "c"))
+    other.flush()
+    write(log.open_producer("writer", group="group"), *to(E0, "d"))
+    reader = log.open_reader({E0: 0})
+    assert texts(reader.poll(records_max=10, bytes_max=PLENTY, timeout=DEADLINE)) == ["a"]
+    assert reader.poll(records_max=10, bytes_max=PLENTY, timeout=0.5) == []
+    assert (reader.position(E0), log.end_offset(E0)) == (2, 6)
+    other.abort()
+    assert texts(reader.poll(records_max=10, bytes_max=PLENTY, timeout=DEADLINE)) == ["d"]
+    deadline = time.monotonic() + DEADLINE
+    while reader.position(E0) < log.end_offset(E0):
+        assert reader.poll(records_max=10, bytes_max=PLENTY, timeout=0.1) == []
+        assert time.monotonic() < deadline
+    assert reader.position(E0) == 7
