@@ -163,6 +163,23 @@ def test_a_successor_answers_what_was_read_and_not_answered(lose_store: bool) ->
     assert woken(shell.facts()) == 1
 
 
+def test_who_stops_in_the_middle_of_a_flood_says_how_far_it_came_and_leaves_the_rest() -> None:
+    """As when its partition is given to another: one batch more, and no word beyond what was answered."""
+    shell = flooded()
+    steps_until_woken(shell)
+    shell.processor.settle()
+    footer = framing.read_footer(shell.records(*CHANGELOG)[-1].value or b"")
+    answered = len(counted(shell.facts()))
+    assert answered < FLOOD
+    offsets = [record.offset for record in shell.records(*CHANGES)]
+    assert framing.positions_of(footer.positions)[CHANGES] == offsets[1 + answered]
+    assert footer.decided_until == NOON
+    shell.restart()
+    shell.settle()
+    assert counted(shell.facts()) == [*range(1, FLOOD + 1)]
+    assert woken(shell.facts()) == 1
+
+
 def test_more_than_the_bound_is_not_read_ahead() -> None:
     """Who would have to hold too much answers first: then a flood holds all back until the rest of it has room."""
     _, answered = steps_until_woken(flooded(limits=Limits(records=50, ahead_records=200)))
