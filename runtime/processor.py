@@ -12,7 +12,7 @@ closed and opened again: the log tells the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -277,7 +277,7 @@ class Processor:
         except OffsetOutOfRange as error:
             if self._ahead:
                 return []  # What we still have of what the log has lost is answered first.
-            positions = {item: reader.position(item) for item in self._inputs()}
+            positions = {item: reader.position(item) for item in self._reads}
             continuity.check_inputs(self._log, self._partition, positions, self._incarnations)
             raise continuity.Halted(str(error)) from error
 
@@ -426,9 +426,6 @@ class Processor:
     def _heartbeat_is_due(self, batch: Batch) -> bool:
         stale = self._transactions.decided(batch) - self._transactions.decided_until
         return self._watch.wants_time if self._watch.held else stale >= self._limits.heartbeat
-
-    def _inputs(self) -> Iterable[TopicPartition]:
-        return self._reads
 
     def _opened_reader(self) -> Reader:
         assert self._reader is not None, "open the processor first"
