@@ -20,7 +20,7 @@ from runtime.logs.kafka.arrivals import Arrivals
 from runtime.logs.kafka.errors import OUT_OF_RANGE, translated, translating
 from runtime.logs.kafka.settings import KafkaSettings, reader_config
 from runtime.logs.kafka.topics import Topics
-from runtime.record import Record, TopicPartition
+from runtime.record import Headers, Record, TopicPartition
 
 # The client cannot be woken, so a wait is cut into slices. Twenty looks a second cost a reader some 0.03 % of a core,
 # and a wake is noticed within 50 ms; records end a slice at once.
@@ -170,9 +170,8 @@ class KafkaReader:
         milliseconds = message.timestamp()[1]
         if milliseconds != self._appended_ms:  # Neighbours often share their instant.
             self._appended_ms, self._appended_at = milliseconds, instant(milliseconds)
-        headers: Any = message.headers()  # a list of pairs, or None
         return Record(
-            self._local(topic), partition, offset, message.key(), message.value(), tuple(headers or ()),
+            self._local(topic), partition, offset, message.key(), message.value(), headers_of(message),
             self._appended_at,
         )  # fmt: skip
 
@@ -201,6 +200,18 @@ class KafkaReader:
 
     def _wire(self, partition: TopicPartition, offset: int = 0) -> confluent_kafka.TopicPartition:
         return confluent_kafka.TopicPartition(self._begin + partition.topic, partition.partition, offset)
+
+
+def headers_of(message: Message) -> Headers:
+    """One without a value is none. Where a name is no UTF-8, the client can say none of them, and there are none.
+
+    Whoever may write to a topic may write such a record: it must cost no more than itself.
+    """
+    try:
+        found: Any = message.headers()  # a list of pairs, or None
+    except (SystemError, UnicodeDecodeError):
+        return ()
+    return tuple((name, value) for name, value in found or () if value is not None)
 
 
 def instant(milliseconds: int) -> datetime:
