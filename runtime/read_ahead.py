@@ -35,7 +35,7 @@ class Unanswered(NamedTuple):
     key: bytes | None  # None: of a record that is refused, which changes nobody's state
     input: Any = None
     refusal: Refused | None = None
-    impossible: AssertionError | None = None
+    impossible: Exception | None = None
 
 
 class ReadAhead:
@@ -103,7 +103,7 @@ class ReadAhead:
             read = self._read(record)
         except Refused as refusal:
             return Unanswered(record, None, refusal=refusal)
-        except AssertionError as impossible:  # What was read before it is to be answered before it stops us.
+        except Exception as impossible:  # noqa: BLE001 -- what was read before it is answered before it stops us
             return Unanswered(record, PARTITION, impossible=impossible)
         return None if read is None else Unanswered(record, *read)
 

@@ -286,6 +286,17 @@ def test_a_refused_record_has_its_turn_and_is_about_nobody() -> None:
     assert (first.key, first.refusal is not None, second.key) == (None, True, b"a")
 
 
+def test_what_cannot_be_read_for_a_fault_of_ours_has_its_turn_and_holds_all_back() -> None:
+    def faulty(given: Record) -> tuple[bytes, str] | None:
+        return {b"a": (b"a", "input")}[given.value or b""]
+
+    ahead = ReadAhead(faulty, (CHANGES,), records_max=10, bytes_max=100)
+    ahead.add([record(CHANGES, 10, b"a"), record(CHANGES, 11, b"b")])
+    assert not ahead.is_known(b"c")
+    first, second = ahead.take(5, 100)
+    assert (first.key, type(second.impossible)) == (b"a", KeyError)
+
+
 def test_there_is_room_up_to_so_many_records_and_while_there_are_bytes() -> None:
     ahead = held(*[b"a"] * 7)
     assert ahead.room == 3
