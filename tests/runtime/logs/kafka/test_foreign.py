@@ -2,23 +2,10 @@
 
 from typing import cast
 
-import pytest
 from confluent_kafka import Message, Producer
 
-from runtime.clock import SystemClock
-from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.reading import headers_of
-from runtime.logs.kafka.settings import KafkaSettings
-from tests.runtime.logs.words import DEADLINE, E0, PLENTY, SPECS
-
-
-@pytest.fixture
-def log(broker, topic_prefix):
-    settings = KafkaSettings(bootstrap=broker, namespace=topic_prefix, replication_factor=1, min_insync_replicas=1)
-    opened = KafkaLog(settings, SystemClock())
-    opened.create(SPECS)
-    yield opened
-    opened.close()
+from tests.runtime.logs.words import DEADLINE, E0, PLENTY
 
 
 def test_a_header_without_a_value_is_none(log, broker, topic_prefix):

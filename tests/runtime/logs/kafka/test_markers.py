@@ -1,23 +1,8 @@
 """Markers of transactions, which nobody delivers, are passed with the records that they end."""
 
 import time
-from collections.abc import Iterator
 
-import pytest
-
-from runtime.clock import SystemClock
-from runtime.logs.kafka.log import KafkaLog
-from runtime.logs.kafka.settings import KafkaSettings
-from tests.runtime.logs.words import DEADLINE, E0, E1, PLENTY, SPECS, texts, to, write
-
-
-@pytest.fixture
-def log(broker: str, topic_prefix: str) -> Iterator[KafkaLog]:
-    settings = KafkaSettings(bootstrap=broker, namespace=topic_prefix, replication_factor=1, min_insync_replicas=1)
-    opened = KafkaLog(settings, SystemClock())
-    opened.create(SPECS)
-    yield opened
-    opened.close()
+from tests.runtime.logs.words import DEADLINE, E0, E1, PLENTY, texts, to, write
 
 
 def test_a_transaction_is_passed_with_its_records_before_the_broker_has_told_an_end(log):
