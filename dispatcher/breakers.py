@@ -16,9 +16,11 @@ what came after it.
 A job whose runs take their workers down does not fail: nobody is left to say so. What tells is a *loss*, a worker that
 went with all it held, and of all that it held each may have been the cause. So a job is a *suspect* when workers were
 lost with runs of it one after another: each run handed out since the loss before, and no other since that its worker
-lived through. Losses at the same time are one, however many workers a rack has. A suspect's breaker is half open: one
-run at a time, no two suspects on one worker if there are others. The next loss is the suspect's that was aboard, and
-opens the breaker; a run that its worker lives through, to its end or for as long as the wait, closes it.
+lived through. Losses at the same time are one, however many workers a rack has. Aboard is also what ended by time since
+the worker was heard of last, and what would end only later: else a job with a short timeout, or a long lease, would
+leave others to answer for it. A suspect's breaker is half open: one run at a time, no two suspects on one worker if
+there are others. The next loss is the suspect's that was aboard, and opens the breaker; a run that its worker lives
+through, to its end or for as long as the wait, closes it.
 
     closed ──losses in a row──▶ half open, suspect ──survived──▶ closed
                                    ▲          │
@@ -87,6 +89,19 @@ class Breaker:
     lost_from: int = -1  # hand-outs from this offset on may be of the next loss, or say that there is none
     suspect: bool = False
     blame: float = 0.0  # of a suspect that is half open
+
+
+@frozen
+class Aboard:
+    """A run that a worker held, or had held since it was heard of last, as its breaker has to know it."""
+
+    tenant: str
+    breaker: str
+    run_id: str
+    handout: int
+    handed_out_at: datetime
+    outcome: AttemptOutcome = AttemptOutcome.LOST
+    policy: BreakerPolicy | None = None  # that its job gives
 
 
 class Change(NamedTuple):
@@ -159,17 +174,16 @@ def noted(known: Breaker | None, fact: AttemptFinished, name: str, policy: Break
 
 
 def lost(
-    known: Breaker | None, fact: AttemptFinished, name: str, policy: BreakerPolicy, *, next_offset: int
+    known: Breaker | None, aboard: Aboard, policy: BreakerPolicy, at: datetime, *, blame: float, next_offset: int
 ) -> Breaker:  # fmt: skip
-    """The breaker after an attempt went with its worker: what was handed out before the last loss is of that one."""
-    at = fact.finished_at
-    before = known or Breaker(tenant=fact.tenant, name=name, policy=policy, noted_at=at)
-    if fact.handout < before.lost_from:
+    """The breaker after a run went with its worker: what was handed out before the last loss is of that one."""
+    before = known or Breaker(tenant=aboard.tenant, name=aboard.breaker, policy=policy, noted_at=at)
+    if aboard.handout < before.lost_from:
         return before
-    error = ErrorInfo(type=fact.outcome.value, message="its worker died with it, or was not heard of any more")
-    new = replace(before, policy=policy, noted_at=max(at, before.noted_at), run_id=fact.run_id, error=error)
+    error = ErrorInfo(type=aboard.outcome.value, message="its worker died with it, or was not heard of any more")
+    new = replace(before, policy=policy, noted_at=max(at, before.noted_at), run_id=aboard.run_id, error=error)
     if new.suspect:
-        new = replace(new, blame=round(new.blame + fact.blame, 6))
+        new = replace(new, blame=round(new.blame + blame, 6))
     else:
         new = replace(new, losses=new.losses + 1, lost_from=next_offset)
     is_guilty = new.blame >= GUILTY_AT or new.losses >= SUSPECT_AT

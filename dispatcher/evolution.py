@@ -101,11 +101,24 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     run.used += fact.counted
     _blame(run, fact)
     shard.breakers.note(run, fact, next_offset=shard.counters.next_offset)
+    if fact.held:
+        _missed(shard, run.incarnation, fact.finished_at)
+    elif fact.outcome is AttemptOutcome.TIMED_OUT:
+        shard.workforce.ran_over(run)
+        shard.touch_worker(run.incarnation)
     _release(shard, run, fact.finished_at)
     if run.waits:
         run.queued_at = fact.finished_at
         shard.line_up(run)
     shard.touch(run)
+
+
+def _missed(shard: Shard, incarnation: str, at: datetime) -> None:
+    """A worker went without a word. Of a suspect it is told with blame, when its own attempt ends."""
+    for aboard in shard.workforce.missed(incarnation):
+        if not shard.breakers.is_suspect(aboard.tenant, aboard.breaker):
+            shard.breakers.lose(aboard, at, next_offset=shard.counters.next_offset)
+    shard.touch_worker(incarnation)
 
 
 def _blame(run: OpenRun, fact: AttemptFinished) -> None:
@@ -200,12 +213,16 @@ def _worker_listed(shard: Shard, fact: WorkerListed) -> None:
 
 
 def _worker_lapsed(shard: Shard, fact: WorkerLapsed) -> None:
+    _missed(shard, fact.incarnation, fact.lapsed_at)
     shard.workforce.lapse(fact.incarnation, fact.lapsed_at)
     shard.touch_worker(fact.incarnation)
     _workforce_changed(shard)
 
 
 def _worker_ended(shard: Shard, fact: WorkerEnded) -> None:
+    worker = shard.workforce.by_incarnation[fact.incarnation]
+    if not worker.record.draining and not worker.leases:  # else with the first of its leases, which end now
+        _missed(shard, fact.incarnation, fact.ended_at)
     shard.workforce.end(fact.incarnation, fact.ended_by, fact.ended_at)
     shard.touch_worker(fact.incarnation)
     _workforce_changed(shard)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from dispatcher import breakers, budgets
+from dispatcher.breakers import Aboard
 from dispatcher.lifecycle import LEASED, WAITING, RunState
 from schemas.facts import AttemptOutcome, BreakerPolicy, RunCreated, RunDeferReason
 
@@ -101,6 +102,13 @@ class OpenRun:
     def breakers(self) -> tuple[str, ...]:
         """The breakers that must let it go."""
         return (self.own_breaker, self.host_breaker) if self.host_breaker else (self.own_breaker,)
+
+    def aboard(self, outcome: AttemptOutcome = AttemptOutcome.LOST) -> Aboard:
+        """What the breaker of its job has to know of it when its worker goes."""
+        return Aboard(
+            tenant=self.tenant, breaker=self.own_breaker, run_id=self.run_id, handout=self.lease_offset,
+            handed_out_at=self.handed_out(), outcome=outcome, policy=self.breaker_policy,
+        )  # fmt: skip
 
     @property
     def subject(self) -> str:

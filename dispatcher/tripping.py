@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from dispatcher import breakers
-from dispatcher.breakers import Breaker
+from dispatcher.breakers import Aboard, Breaker
 from dispatcher.run import OpenRun, key_of
 from dispatcher.timers import Timers
 from schemas.facts import AttemptFinished, BreakerChanged, BreakerPolicy, BreakerState
@@ -130,11 +130,27 @@ class Breakers:
         """An attempt ended; it counts where it was handed out since the breaker last changed."""
         policy = self._policy_of(run.tenant) or breakers.DEFAULT
         if fact.held:
-            self._note_lost(run, fact, run.breaker_policy or policy, next_offset)
+            self.lose(run.aboard(fact.outcome), fact.finished_at, blame=fact.blame, next_offset=next_offset)
         if (failed := breakers.says(fact)) is not None:
             self._note(run, fact, run.own_breaker, run.breaker_policy or policy, failed=failed)
         if run.host_breaker and (failed := breakers.says_of_host(fact)) is not None:
             self._note(run, fact, run.host_breaker, policy, failed=failed)
+
+    def lose(self, aboard: Aboard, at: datetime, *, next_offset: int, blame: float = 0.0) -> None:
+        """A run went with its worker. `blame`: of a suspect.
+
+        Also where its policy says that failures never open it: it is the others' workers that are lost.
+        """
+        self._forget(at)
+        key = key_of_breaker(aboard.tenant, aboard.breaker)
+        known = self.get(key)
+        if known is not None and (known.state is BreakerState.OPEN or _is_older(aboard.handed_out_at, known)):
+            return
+        policy = aboard.policy or self._policy_of(aboard.tenant) or breakers.DEFAULT
+        new = breakers.lost(known, aboard, policy, at, blame=blame, next_offset=next_offset)
+        if new is not known:
+            self._keep(key, new)
+            self._on_changed(aboard.tenant, aboard.breaker)
 
     def change(self, fact: BreakerChanged) -> None:
         """A breaker stands otherwise."""
@@ -191,7 +207,7 @@ class Breakers:
         for name in self.trying(run):
             key = key_of_breaker(run.tenant, name)
             breaker = self._tripped[key]
-            if breaker.state is BreakerState.HALF_OPEN and not _is_older(run, breaker):
+            if breaker.state is BreakerState.HALF_OPEN and not _is_older(run.handed_out(), breaker):
                 change(self._probes.setdefault(key, {}), key_of(run))
                 self._expect(key)
                 self._on_changed(run.tenant, name)
@@ -201,7 +217,7 @@ class Breakers:
         known = self.get(key)
         if known is None and not (failed and policy.failures):
             return
-        if known is not None and (known.state is BreakerState.OPEN or _is_older(run, known)):
+        if known is not None and (known.state is BreakerState.OPEN or _is_older(run.handed_out(), known)):
             return
         self._forget(fact.finished_at)
         new = breakers.noted(known, fact, name, policy, failed=failed)
@@ -209,16 +225,6 @@ class Breakers:
         if breakers.is_over(new, fact.finished_at):
             del self._closed[key]
         self._on_changed(run.tenant, name)
-
-    def _note_lost(self, run: OpenRun, fact: AttemptFinished, policy: BreakerPolicy, next_offset: int) -> None:
-        """Also where its policy says that failures never open it: it is the others' workers that are lost."""
-        key = key_of_breaker(run.tenant, run.own_breaker)
-        known = self.get(key)
-        if known is not None and (known.state is BreakerState.OPEN or _is_older(run, known)):
-            return
-        self._forget(fact.finished_at)
-        self._keep(key, breakers.lost(known, fact, run.own_breaker, policy, next_offset=next_offset))
-        self._on_changed(run.tenant, run.own_breaker)
 
     def _keep(self, key: str, breaker: Breaker) -> None:
         self._closed.pop(key, None)
@@ -264,6 +270,6 @@ def key_of_breaker(tenant: str, name: str) -> str:
     return f"{tenant}/{name}"
 
 
-def _is_older(run: OpenRun, breaker: Breaker) -> bool:
+def _is_older(handed_out_at: datetime, breaker: Breaker) -> bool:
     """Whether a run was handed out before the breaker last changed."""
-    return breaker.changed_at is not None and run.handed_out() < breaker.changed_at
+    return breaker.changed_at is not None and handed_out_at < breaker.changed_at

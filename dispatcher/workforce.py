@@ -13,13 +13,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from dispatcher.breakers import Aboard
 from dispatcher.pools import Offer, Pools, Tasks
 from dispatcher.run import OpenRun
 from dispatcher.timers import Timers
+from schemas.facts import AttemptOutcome
 from schemas.frozen import frozen
 from schemas.internal import WorkerReported
 
 PERIOD_MIN = timedelta(seconds=15)  # three times what an idle worker waits between two reports
+OVERDUE_MAX = 256  # jobs: where so many are aboard a silent worker, its end says nothing of any
 ENDED_KEPT = timedelta(days=1)  # a process that was cut off longer than that and comes back is taken for a new one
 
 
@@ -54,6 +57,8 @@ class WorkerRecord:
     listed_at: datetime | None = None
     charged_at: datetime | None = None  # until when tenants are charged for what it holds (shares)
     unlisted: bool = False  # since it was listed it has said something else
+    overdue: tuple[Aboard, ...] = ()  # of each job the last run whose time was up since it reported
+    is_missed: bool = False  # that it went with all it held has been noted since it reported
 
 
 @frozen
@@ -212,6 +217,24 @@ class Workforce:
         self._follow(worker)
         self._note_idle(at)
         return self._unless_gone(worker)
+
+    def ran_over(self, run: OpenRun) -> None:
+        """The time of a run that a worker holds is up: the worker may be there or not."""
+        worker, mine = self.of(run), run.aboard(AttemptOutcome.TIMED_OUT)
+        others = [each for each in worker.record.overdue if (each.tenant, each.breaker) != (mine.tenant, mine.breaker)]
+        worker.record = replace(worker.record, overdue=(*others, mine)[-OVERDUE_MAX:])
+
+    def missed(self, incarnation: str) -> list[Aboard]:
+        """A worker has gone without a word: what went with it, once; of each job what was handed out last."""
+        worker = self.by_incarnation[incarnation]
+        if worker.record.is_missed:
+            return []
+        held = (worker.leases[offset] for offset in sorted(worker.leases))
+        of_jobs = {(run.tenant, run.own_breaker): run for run in held}
+        aboard = [*worker.record.overdue, *(run.aboard() for run in of_jobs.values())]
+        if aboard:
+            worker.record = replace(worker.record, overdue=(), is_missed=True)
+        return aboard
 
     def end(self, incarnation: str, ended_by: str, at: datetime) -> Worker:
         """A worker's name is another's; its leases end with it."""

@@ -324,6 +324,71 @@ def test_the_killer_among_twenty_jobs_is_found_by_a_few_deaths_and_no_other_job_
     assert {letter.schedule for letter in bench.all(DeadLetter)} == {KILLER}
 
 
+# --- who ends sooner or later than his worker ----------------------------------------------------------------------
+
+QUICK, LASTING = {"timeout": timedelta(seconds=5)}, {"lease": timedelta(minutes=5)}
+
+
+def silent(bench: Bench, name: str, slots: int, seconds: float = 31) -> None:
+    """A worker of a name that nobody has again takes what there is, and is not heard of any more."""
+    WorkerSim(bench, name).report(slots=slots)
+    bench.later(seconds)
+
+
+@pytest.mark.parametrize("given", [QUICK, LASTING], ids=["short timeout", "long lease"])
+def test_all_that_a_silent_worker_had_was_aboard_whenever_the_time_of_each_is_up(given):
+    """Else others would answer for a job whose attempts are over before, or long after, their worker is missed."""
+    bench = Bench()
+    for number in range(9):
+        bench.take(of_job(KILLER, number, **given))
+        bench.take(of_job("good", 10 + number))
+    silent(bench, "w1", slots=4)
+    assert told(bench.facts) == []
+    silent(bench, "w2", slots=4)
+    assert sorted(told(bench.facts)) == [
+        ("job:bad", "half_open", "losses", 62.0), ("job:good", "half_open", "losses", 62.0),
+    ]  # fmt: skip
+
+
+def test_a_job_of_which_every_attempt_takes_too_long_is_found_when_its_workers_are_missed():
+    bench = Bench()
+    for number in range(9):
+        bench.take(of_job(KILLER, number, **QUICK))
+    WorkerSim(bench, "w1").report(slots=1)
+    assert only(bench.at(15), AttemptFinished).outcome is AttemptOutcome.TIMED_OUT
+    bench.take_over()
+    bench.at(31)
+    silent(bench, "w2", slots=1)
+    assert [each[:3] for each in told(bench.facts)] == [("job:bad", "half_open", "losses")]
+
+
+def test_one_that_takes_too_long_with_a_worker_that_is_heard_of_again_is_no_loss():
+    bench = Bench()
+    for number in range(9):
+        bench.take(of_job("slow", number, **QUICK))
+    for name in ("w1", "w2", "w3"):
+        worker = WorkerSim(bench, name)
+        (mine,) = of(worker.report(slots=1), HandOut)
+        bench.later(10)
+        worker.report(slots=0, held=[mine])
+        bench.later(5)
+        worker.report(slots=0)
+        bench.later(15)  # it goes with nothing
+    assert {each.outcome for each in bench.all(AttemptFinished)} == {AttemptOutcome.TIMED_OUT}
+    assert told(bench.facts) == []
+
+
+def test_a_loss_of_more_than_an_hour_ago_is_none():
+    bench = Bench()
+    for number in range(9):
+        bench.take(of_job("good", number, lease=timedelta(hours=12), timeout=timedelta(hours=12)))
+    life = Life(bench, "w1")
+    lose(life, 1)
+    bench.at(3601)
+    assert told(lose(life, 1)) == []
+    assert told(lose(life, 1)) == [("job:good", "half_open", "losses", 3601.0)]
+
+
 # --- state --------------------------------------------------------------------------------------------------------
 
 
