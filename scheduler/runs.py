@@ -60,7 +60,8 @@ def of_occurrence(
         interval_from=None if previous is None else from_seconds(previous),
         labels=plan_.labels,
         used=plan_.used,
-        start_by_at=_start_by_at(job, counts_from),
+        # Whoever waits for others first has no run yet, which nobody could begin.
+        start_by_at=_start_by_at(job, context.now if plan_.intervals else counts_from),
     )
 
 

@@ -164,7 +164,7 @@ class Job(Model):
     deadline: PositiveDuration = timedelta(days=7)
     start_within: Annotated[
         PositiveDuration | None,
-        Field(description="from when the deadline counts, until an attempt must have begun; any time if not given"),
+        Field(description="until an attempt must have begun, from when the run was due or made; any time if not given"),
     ] = None
     lease: LongerDuration = timedelta(seconds=30)
     retry: Retry = Retry()

@@ -33,6 +33,15 @@ def test_it_waits_for_a_run_that_has_no_outcome_yet():
     shell.reload()
 
 
+def test_its_time_to_begin_runs_from_when_it_waits_for_nobody_any_more():
+    """Else it would be over before its run is there: nobody could begin it."""
+    shell = pair(job={"target": {"type": "task", "name": "t"}, "start_within": "PT5M"})
+    live(shell, "10:40")
+    ended(shell, 10)
+    (run,) = shell.all(RunCreated, "report")
+    assert (run.created_at, run.start_by_at) == (at("2024-01-01T10:40:00"), at("2024-01-01T10:45:00"))
+
+
 def test_it_waits_for_the_last_of_all_in_its_window_and_for_no_other():
     shell = pair(span="PT2H")
     live(shell, "11:05")

@@ -11,7 +11,7 @@ ALL: dict[str, Any] = {"overlap": {"policy": "allow_all"}}
 
 def waiting(*upstreams: str, cron: str = "30 * * * *", **more: Any) -> dict[str, Any]:
     """A definition of a schedule that waits for others, half past every hour if nothing else is said."""
-    of_schedule = {name: more.pop(name) for name in ("overlap", "trigger", "catch_up") if name in more}
+    of_schedule = {name: more.pop(name) for name in ("overlap", "trigger", "catch_up", "job") if name in more}
     after = [{"schedule": each, "mode": "interval", **more} for each in upstreams]
     of_schedule.setdefault("overlap", ALL["overlap"])
     return definition(cron, after=after, **of_schedule)
