@@ -50,7 +50,8 @@ class Share:
         self.at_work: Counter[str] = Counter()
         self._order = [(used, tenant) for tenant, used in self.ahead.items()]
         heapq.heapify(self._order)
-        self._busy: list[tuple[int, str]] = []  # of those at work; others are left out when they come up
+        # Of those at work; others are left out when they come up. None: to be made when the level may rise.
+        self._busy: list[tuple[int, str]] | None = None
 
     def stands_at(self, tenant: str) -> int:
         """Where a tenant stands; nobody is below the level."""
@@ -72,7 +73,7 @@ class Share:
     def resume(self, tenant: str) -> None:
         """A run of the tenant is with a worker, as it was before."""
         self.at_work[tenant] += 1
-        heapq.heappush(self._busy, (self._used(tenant), tenant))
+        self._busy = None
 
     def release(self, tenant: str) -> None:
         """One is no longer."""
@@ -84,7 +85,7 @@ class Share:
         """Nobody competes: what was used until now was in nobody's way."""
         self.level, self.ahead = 0, {}
         self._order = []
-        self._busy = sorted((0, tenant) for tenant in self.at_work)
+        self._busy = None
 
     def standing(self) -> Standing:
         """What is to be stored."""
@@ -96,23 +97,28 @@ class Share:
     def _use(self, tenant: str, used: int) -> None:
         self.ahead[tenant] = used
         heapq.heappush(self._order, (used, tenant))
-        heapq.heappush(self._busy, (used, tenant))
-        if len(self._order) + len(self._busy) > 4 * (len(self.ahead) + len(self.at_work)) + AHEAD_MAX:
+        if self._busy is not None:
+            heapq.heappush(self._busy, (used, tenant))
+        if len(self._order) + len(self._busy or ()) > 4 * (len(self.ahead) + len(self.at_work)) + AHEAD_MAX:
             self._order = sorted((used, tenant) for tenant, used in self.ahead.items())
-            self._busy = sorted((self._used(tenant), tenant) for tenant in self.at_work)
+            self._busy = None
 
     def _rise(self, used: int, stands_at: int) -> None:
         """The level follows whoever was served, up to the least used by anyone who waits for his next turn.
 
         Who stands lower than who was served would have been served, had he something to hand out: nobody waits for him.
         """
+        if used <= self.level:
+            return
+        if self._busy is None:
+            self._busy = sorted((self._used(tenant), tenant) for tenant in self.at_work)
         while self._busy:
             least, other = self._busy[0]
             if self._used(other) == least and self.at_work[other] and self.stands_at(other) >= stands_at:
                 used = min(used, least)
                 break
             heapq.heappop(self._busy)
-        self.level = max(self.level, used)
+        self.level = used
 
     def _forget(self) -> list[str]:
         """Those who have used no more than the level, or of too many the least."""

@@ -304,6 +304,25 @@ def test_slot_time_of_tenants_that_always_wait_is_as_their_weights_but_for_a_con
         assert more - less <= slots * (10 / weights.get(other, 1) + seconds[one] / weights.get(one, 1))
 
 
+def test_where_nobody_competes_nobody_else_at_work_is_looked_at():
+    """However many tenants have runs with workers: else each hand-out cost as much as there are."""
+    asked: list[str] = []
+
+    def weight(tenant: str) -> int:
+        asked.append(tenant)
+        return 1
+
+    share = Share(Standing(), weight)
+    for number in range(1000):
+        share.serve(f"tenant-{number}")
+    share.begin_anew()
+    asked.clear()
+    for _ in range(10):
+        share.serve("acme")
+        share.begin_anew()
+    assert set(asked) == {"acme"}
+
+
 def test_a_lane_remembers_so_many_tenants_and_forgives_who_is_next():
     share = Share(Standing(), lambda tenant: 1 + int(tenant[1:]) % 2)
     for number in range(AHEAD_MAX + 1):
