@@ -256,13 +256,22 @@ def _occurrence(occurrence: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _said(occurrence: Mapping[str, Any], why: str | None) -> str | None:
-    """A run with what it went on without; or why there is none, and since when and until when it waits."""
+    """A run with what is to be said of it; or why there is none, and since when and until when it waits."""
     if occurrence.get("run_id"):
-        return f"{occurrence['run_id']}{_after(occurrence.get('detail'))}"
+        return f"{occurrence['run_id']}{''.join(map(_after, _of_run(occurrence)))}"
     if not (why and occurrence.get("since")):
         return why
     until = f", until {output.when(occurrence['until'])} at the latest" if occurrence.get("until") else ""
     return f"{why} since {output.when(occurrence['since'])}{until}"
+
+
+def _of_run(occurrence: Mapping[str, Any]) -> Iterator[str | None]:
+    """What it went on without; by when it has to begin; for which reason it is over, where there is one."""
+    yield occurrence.get("detail")
+    if occurrence.get("start_by_at"):
+        yield f"begins by {output.when(occurrence['start_by_at'])}, or expires"
+    if occurrence.get("outcome_reason"):
+        yield f"{occurrence.get('state')}: {occurrence['outcome_reason']}"
 
 
 def _after(detail: str | None) -> str:

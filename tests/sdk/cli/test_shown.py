@@ -122,6 +122,18 @@ def test_what_waits_for_other_schedules_says_for_what_since_when_and_until_when(
     assert second.endswith("created   schedule  nightly.2 runs anyway: load: 2026-03-09T01:00:00Z failed")
 
 
+def test_a_run_that_has_to_begin_says_by_when_and_one_that_is_over_for_a_reason_says_for_which(tidewheel_, routes):
+    path = "/v1/tenants/default/schedules/nightly/occurrences?from=2026-03-08T00%3A00%3A00Z&limit=2"
+    over = {"decision": "created", "reason": "schedule", "run_id": "nightly.1", "state": "expired"}
+    waits = {"decision": "created", "reason": "schedule", "run_id": "nightly.2", "state": "queued"}
+    found = [over | {"outcome_reason": "start_within"}, waits | {"start_by_at": "2026-03-09T02:05:00Z"}]
+    routes["GET", path] = Response({"occurrences": found})
+    told = tidewheel_("schedules", "explain", "nightly", "--from", "2026-03-08", "--limit", "2")[1]
+    assert [line.rstrip().partition("nightly.")[2] for line in told.splitlines()[1:3]] == [
+        "1 expired: start_within", "2 begins by 2026-03-09 02:05:00Z, or expires",
+    ]  # fmt: skip
+
+
 # --- acting ---
 
 
