@@ -115,10 +115,13 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
 
 def _missed(shard: Shard, incarnation: str, at: datetime) -> None:
     """A worker went without a word. Of a suspect it is told with blame, when its own attempt ends."""
-    for aboard in shard.workforce.missed(incarnation):
+    lost = shard.workforce.missed(incarnation, at)
+    for aboard in lost:
         if not shard.breakers.is_suspect(aboard.tenant, aboard.breaker):
             shard.breakers.lose(aboard, at, next_offset=shard.counters.next_offset)
-    shard.touch_worker(incarnation)
+    if lost:
+        shard.touch_worker(incarnation)
+        _workforce_changed(shard)
 
 
 def _blame(run: OpenRun, fact: AttemptFinished) -> None:

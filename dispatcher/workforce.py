@@ -95,7 +95,7 @@ class Worker:
     @property
     def takes_runs(self) -> bool:
         """Whether it is there to stay."""
-        return self.is_present and not self.record.draining
+        return self.is_present and not self.record.draining and not self.record.is_missed
 
     @property
     def free(self) -> int:
@@ -224,8 +224,11 @@ class Workforce:
         others = [each for each in worker.record.overdue if (each.tenant, each.breaker) != (mine.tenant, mine.breaker)]
         worker.record = replace(worker.record, overdue=(*others, mine)[-OVERDUE_MAX:])
 
-    def missed(self, incarnation: str) -> list[Aboard]:
-        """A worker has gone without a word: what went with it, once; of each job what was handed out last."""
+    def missed(self, incarnation: str, at: datetime) -> list[Aboard]:
+        """A worker has gone without a word: what went with it, once; of each job what was handed out last.
+
+        Until it reports nothing more is handed to it, whatever long lease it may still hold.
+        """
         worker = self.by_incarnation[incarnation]
         if worker.record.is_missed:
             return []
@@ -234,6 +237,8 @@ class Workforce:
         aboard = [*worker.record.overdue, *(run.aboard() for run in of_jobs.values())]
         if aboard:
             worker.record = replace(worker.record, overdue=(), is_missed=True)
+            self._follow(worker)
+            self._note_idle(at)
         return aboard
 
     def end(self, incarnation: str, ended_by: str, at: datetime) -> Worker:

@@ -102,6 +102,18 @@ def test_a_worker_that_holds_a_long_lease_may_be_silent_for_as_long():
     assert only(bench.give(run(9)), HandOut).incarnation == "w1-a"
 
 
+def test_one_that_was_missed_with_a_shorter_lease_is_handed_nothing_until_it_reports():
+    bench = Bench()
+    worker = WorkerSim(bench)
+    worker.report(slots=5)
+    (lasting,) = of(bench.give(run(1, job=job(lease=timedelta(hours=1)))), HandOut)
+    bench.give(run(2))
+    assert only(bench.at(30), AttemptFinished).run_id == "nightly.2"
+    assert of([*bench.at(60), *bench.give(run(3))], HandOut) == []
+    facts = worker.report(slots=4, held=[lasting])
+    assert sorted(item.run.run_id for item in of(facts, HandOut)) == ["nightly.2", "nightly.3"]
+
+
 def test_a_worker_whose_long_lease_is_over_has_the_usual_period_again():
     bench = Bench()
     worker = WorkerSim(bench)
