@@ -1,8 +1,8 @@
 """Which waiting run goes to which worker.
 
-The lanes share hand-outs by `TURNS`, so that none starves; in a lane the tenants share them by weight (`shares`); of a
-tenant the oldest run goes first; the worker is the one with the most free slots. Everything is settled by offsets and
-names: the same state gives the same hand-outs.
+The lanes share hand-outs by `TURNS`, so that none starves; in a lane the tenants share slot time by weight (`shares`);
+of a tenant the oldest run goes first; the worker is the one with the most free slots. Everything is settled by offsets
+and names: the same state gives the same hand-outs.
 """
 
 from __future__ import annotations
