@@ -6,7 +6,7 @@
     a worker's first report      ──▶ what was told last, to that worker alone
 
 Whoever hears nothing of a shard may take it that it wants nothing: what got lost is said again while it counts. The
-only shard of its queue has nobody to call, and says nothing at all.
+only shard that its queue ever had need not call anybody, and says nothing at all.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from datetime import datetime
 
 from dispatcher import calling
 from dispatcher.shard import Shard
+from dispatcher.workforce import Worker
 from runtime.machine import Moment
 from schemas.internal import QueueLayout, WorkerReport
 
@@ -29,7 +30,7 @@ def decide(shard: Shard, moment: Moment) -> Sequence[QueueLayout]:
     if due_at is None or due_at > moment.now:
         return ()
     wants = wanting_at is not None and wanting_at <= moment.now
-    takers = [worker for worker in shard.workforce.by_incarnation.values() if worker.takes_runs]
+    takers = list(_takers(shard, {task for _, task in shard.waiting.lines} if wants else set()))
     layout = QueueLayout(
         queue=shard.queue, shard=shard.number, shards=shard.limits.queue.shards,
         queued=_count(shard, moment.now) if wants else 0,
@@ -49,6 +50,13 @@ def answer(shard: Shard, report: WorkerReport, moment: Moment) -> Sequence[Queue
         running=told.running, free=told.free, workers=told.workers, told_at=moment.now, inbox=report.inbox,
     )  # fmt: skip
     return (layout,)
+
+
+def _takers(shard: Shard, tasks: set[str]) -> Iterator[Worker]:
+    """Who is there for what waits: whoever has none of its tasks does not serve it, however many slots are free."""
+    for worker in shard.workforce.by_incarnation.values():
+        if worker.takes_runs and (not tasks or not tasks.isdisjoint(worker.record.tasks)):
+            yield worker
 
 
 def _count(shard: Shard, now: datetime) -> int:

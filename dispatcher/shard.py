@@ -114,8 +114,11 @@ class Shard:
 
     @property
     def is_one_of_several(self) -> bool:
-        """Whether its queue has, or had, other shards: then workers are told how it stands."""
-        return self.limits.queue.shards > 1 or self.number > 0
+        """Whether its queue has, or had, other shards: then workers are told how it stands.
+
+        Also who is alone again calls. Workers may have their slots in shards that are no more, which still have runs.
+        """
+        return self.limits.queue.shards > 1 or self.number > 0 or self.told.at is not None
 
     def wanting_at(self) -> datetime | None:
         """From when a run wants nothing but a slot, for others to know; None also where there are no others."""

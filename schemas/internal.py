@@ -110,8 +110,9 @@ class QueueLayout(Fact):
 
     `shards` is how many new runs are spread over, as the queue's definition says; one beyond them still has old ones.
     `queued` runs want nothing but a slot (0: none does; the count ends at 10,000), `running` are with `workers`, which
-    have `free` slots. A shard that says nothing wants nothing. `inbox` None: it stands in every inbox; else it is the
-    answer to one incarnation's first report.
+    have `free` slots; while anything is queued, only workers count that have one of its tasks. A shard that says
+    nothing wants nothing. `inbox` None: it stands in every inbox; else it is the answer to one incarnation's first
+    report.
     """
 
     TYPE: ClassVar[str] = "tidewheel.queue.layout.v1"

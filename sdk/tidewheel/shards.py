@@ -5,6 +5,8 @@ A queue's shards say themselves when they want slots, again and again while they
     as many slots as shards, or more    each shard keeps one at least; those that idle go where runs wait
     fewer                               those that idle go where runs wait; where none idles, they take turns
 
+Shards that the queue has no more count as well, while they call: what is left there must come to an end.
+
 Nobody knows who else moves. So each worker waits for a while of its own before it follows a call, the longer the more
 workers there are: the first ones to come end the call. And what has just been moved stays for a while.
 
@@ -116,7 +118,8 @@ def _moves(
     """Moves that may be made now, the best first: from where, to where, how many."""
     calls = layouts.calls(now)
     slots = sum(place.slots for place in places.values())
-    keeps = 1 if slots >= layouts.shards else 0  # what stays in each shard, whatever is called
+    leaving = sum(shard >= layouts.shards for shard in calls)
+    keeps = 1 if slots >= layouts.shards + leaving else 0  # what stays in each shard, whatever is called
     idle = [
         shard
         for shard, place in places.items()

@@ -140,13 +140,34 @@ def test_of_a_concurrency_key_one_run_is_counted_and_none_while_it_is_full():
     assert told(WorkerSim(bench).report(slots=2)) == [(1, 0, 0), (0, 1, 1)]
 
 
-def test_when_there_is_one_shard_again_that_is_told_and_then_nothing_more():
+def test_workers_that_have_no_task_of_what_waits_do_not_serve_it():
+    """Else a shard would count as served whose runs nobody there can take, and no slot that works would come."""
     bench = spread()
-    bench.give(run(1, at=bench.now))
+    other = WorkerSim(bench, "w2", tasks=["other"])
+    other.report(slots=3)
+    layout = only(bench.give(run(1, at=bench.now)), QueueLayout)
+    assert (layout.queued, layout.running, layout.free, layout.workers) == (1, 0, 0, 0)
+    able = WorkerSim(bench, "w1").report(slots=1)
+    assert told(able) == [(1, 0, 0)]
+    assert told(bench.at(12)) == [(0, 1, 3)]
+
+
+def test_when_there_is_one_shard_again_that_is_told_and_nothing_more_while_nothing_waits():
+    bench = spread()
     resized(bench, 1)
     layout = only(bench.at(12), QueueLayout)
     assert (layout.shards, layout.queued) == (1, 0)
     assert told(bench.at(60)) == []
+
+
+def test_the_shard_that_is_alone_again_calls_for_workers_may_be_where_the_others_were():
+    bench = spread()
+    bench.give(run(1, at=bench.now))
+    resized(bench, 1)
+    layout = only(bench.at(12), QueueLayout)
+    assert (layout.shards, layout.queued, layout.running, layout.free) == (1, 1, 0, 0)
+    assert told(bench.at(17)) == [(1, 0, 0)]
+    assert bench.reloaded().is_one_of_several
 
 
 def test_who_takes_a_shard_over_knows_what_was_told():

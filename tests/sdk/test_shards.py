@@ -144,6 +144,24 @@ def test_a_shard_beyond_the_number_is_served_while_it_calls_and_left_when_it_doe
     assert moved({0: Place(slots=1), 1: Place(slots=2), 4: Place(slots=1)}, known, seed=0, now=20.0) == {0: 2, 1: 2}
 
 
+def test_the_only_slot_of_a_worker_goes_to_a_shard_beyond_the_number_that_calls_and_comes_back():
+    known = heard(Layout(shard=2, shards=1, queued=3), at=10.0, shards=1)
+    assert moved({0: Place(slots=1)}, known, seed=0, now=10.0) == {2: 1}
+    known.hear(Layout(shard=2, shards=1), 20.0)
+    assert moved({2: Place(slots=1, since=10.0)}, known, seed=0, now=20.0) == {0: 1}
+
+
+def test_the_only_slot_that_works_all_the_time_has_its_turn_in_a_shard_beyond_the_number():
+    known = heard(Layout(shard=2, shards=1, queued=3), at=100.0, shards=1)
+    assert moved({0: Place(slots=1, busy=1)}, known, seed=0, now=100.0) == {2: 1}
+
+
+def test_the_only_slot_that_works_off_a_shard_beyond_the_number_has_its_turn_in_one_that_there_is():
+    known = heard(Layout(shard=0, shards=1, queued=3), at=100.0, shards=1)
+    known.hear(Layout(shard=2, shards=1, queued=9, running=1), 100.0)
+    assert moved({2: Place(slots=1, busy=1)}, known, seed=0, now=100.0) == {0: 1}
+
+
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 
