@@ -51,8 +51,11 @@ class Layouts:
         return sorted(word["shard"] for word in self.since(queue, 0, now) if word["queued"])
 
     def since(self, queue: str, number: int, now: float) -> Iterator[Mapping[str, Any]]:
-        """What was said after a word and still counts; of a shard that wants nothing its word counts for ever."""
-        for heard in self._by_queue.get(queue, {}).values():
+        """What was said after a word and still counts, the newest last: it says how many shards there are.
+
+        Of a shard that wants nothing its word counts for ever.
+        """
+        for heard in sorted(self._by_queue.get(queue, {}).values(), key=lambda each: each.number):
             if heard.number > number and (not heard.data["queued"] or now - heard.at < BELIEVED_SECONDS):
                 yield heard.data
 

@@ -61,7 +61,8 @@ class Books:
     held: dict[str, Held] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
-    asked: int = 0  # of a worker's first shard: where its claims begin to ask
+    # Of a worker's first shard: those in which its claims have asked, the one asked last at the end.
+    asked: dict[int, None] = field(default_factory=dict)
     claims: OrderedDict[str, list[dict[str, Any]]] = field(default_factory=OrderedDict)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     heard_at: float = 0.0
@@ -103,6 +104,8 @@ class SimpleLeases:
     ) -> list[dict[str, Any]]:
         """Open slots, wait, close them again; what came until they were closed belongs to this claim too."""
         for turn in count():
+            if given := await self._late(first):
+                break
             parts = self._parts(first, slots, turn)
             for books, some in parts:
                 books.tasks, books.open_slots = tasks, some
@@ -111,24 +114,37 @@ class SimpleLeases:
             finally:
                 for books, _ in parts:
                     books.open_slots = 0
-            given: list[dict[str, Any]] = []
             for (books, _), post in zip(parts, posts, strict=True):
                 given += await self._close(books, post)
             if given or _time() >= deadline:
                 break
         return given
 
+    async def _late(self, first: Books) -> list[dict[str, Any]]:
+        """What came for slots when they were being closed. Claims go on in other shards, and it would lie unread."""
+        given: list[dict[str, Any]] = []
+        for shard in list(first.asked):
+            books = self._of(first.queue, shard, first.worker)
+            if self._relay.has_unread(books.incarnation):
+                given += await self._close(books, NOTHING)
+        return given
+
     def _parts(self, first: Books, slots: int, turn: int) -> list[tuple[Books, int]]:
-        """In which shards to ask for how many: in those that want slots, and every other time in any."""
+        """In which shards to ask for how many: in those that want slots, and every other time in any.
+
+        Where there are more of them than slots, those are next that were asked the longest time ago.
+        """
         layouts = self._relay.layouts
         shards = layouts.shards(first.queue)
         wanting = layouts.wanting(first.queue, _time()) if turn % 2 == 0 else []
         if shards == 1 and not wanting:
             return [(first, slots)]
         places = wanting or list(range(shards))
-        begin = (first.asked + turn) % len(places)
-        places = [*places[begin:], *places[:begin]][:slots]
-        first.asked += len(places) - 1  # The next turn goes on behind them.
+        turns = {shard: number for number, shard in enumerate(first.asked)}
+        places = sorted(places, key=lambda shard: turns.get(shard, -1))[:slots]
+        for shard in places:
+            first.asked.pop(shard, None)
+            first.asked[shard] = None
         each, more = divmod(slots, len(places))
         return [
             (self._of(first.queue, shard, first.worker), each + (number < more)) for number, shard in enumerate(places)

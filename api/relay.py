@@ -81,6 +81,11 @@ class WorkerRelay:
             box.last_claim, box.claimed = fact.claim_id, tuple(handout.offset for handout in post.handouts)
         return post
 
+    def has_unread(self, incarnation: str) -> bool:
+        """Whether there are hand-outs that a worker has not said to have read."""
+        box = self._mailboxes.get(incarnation)
+        return box is not None and bool(box.fresh or box.given)
+
     async def complete(self, queue: str, shard: int, finished: FinishedLease) -> None:
         """Pass on how an attempt ended, from one who was told its lease and is no worker."""
         fact = WorkerReport(

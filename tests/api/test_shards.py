@@ -56,6 +56,16 @@ def places(house: Any) -> list[tuple[int, int]]:
     return [(record.partition, orjson.loads(record.value)["data"]["shard"]) for record in records]
 
 
+async def until_told(house: Any, shards: int) -> list[dict[str, Any]]:
+    """What a new worker is told, once so many shards were heard at this node."""
+    told: list[dict[str, Any]] = []
+    async with asyncio.timeout(20):
+        while len(told) < shards:
+            new = body(worker="w-new", incarnation=f"new-{len(house.reports())}", wait=1)
+            told = (await house.http.post(REPORT, json=new)).json().get("layouts", [])
+    return told
+
+
 async def test_a_report_stands_in_the_partition_of_its_shard_and_leases_of_others_are_unknown_there(house):
     for shard in range(3):
         said = body(incarnation=f"inc-{shard}", shard=shard, held=[lease(0), lease(1), lease(2)])
@@ -124,6 +134,37 @@ async def test_a_claim_of_a_queue_with_shards_asks_in_all_of_them_one_after_anot
     for shard in range(3):
         newest = max((report for report in asked if report.shard == shard), key=lambda report: report.number)
         assert newest.slots == 0
+
+
+async def test_the_newest_word_comes_last_for_it_says_how_many_shards_there_are(house):
+    await house.http.post(REPORT, json=body())
+    house.log.append([layout(0), layout(2), layout(0, shards=1)])
+    told = await until_told(house, 2)
+    assert [(each["shard"], each["shards"]) for each in told] == [(2, 3), (0, 1)]
+
+
+async def test_claims_with_one_slot_take_turns_in_the_shards_that_want_some(house):
+    """Also when each of them comes to one turn only."""
+    await house.http.post(REPORT, json=body())
+    house.log.append([layout(1, 9), layout(2, 9)])
+    await until_told(house, 2)
+    for _ in range(4):
+        await house.http.post(CLAIM, json={"worker": "perl-1", "tasks": ["mail"], "wait": 0})
+    asked = [report.shard for report in house.reports() if report.worker == "perl-1" and report.slots]
+    assert sorted(asked) == [1, 1, 2, 2]
+
+
+async def test_what_came_while_a_claim_closed_its_slots_is_given_to_the_next_wherever_that_asks(house):
+    await house.http.post(REPORT, json=body())
+    house.log.append([layout(0, 1)])
+    await until_told(house, 1)
+    empty = {"worker": "perl-1", "tasks": ["mail"], "wait": 0}
+    assert (await house.http.post(CLAIM, json=empty)).json() == {"leases": []}
+    (asked, _) = [report for report in house.reports() if report.worker == "perl-1"]
+    assert asked.shard == 0
+    house.log.append([hand_out(0, 7, asked.incarnation), layout(0), layout(1, 1)])
+    await until_told(house, 2)
+    assert [given["lease"] for given in (await house.http.post(CLAIM, json=empty)).json()["leases"]] == [lease(0)]
 
 
 async def test_an_endpoint_that_was_told_a_lease_ends_it_in_its_shard(house):
