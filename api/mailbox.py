@@ -24,11 +24,12 @@ NOTICES_MAX = 20_000  # leases; the dispatcher repeats what is dropped
 
 @dataclass(slots=True)
 class HandedOut:
-    """A hand-out as it stands in the inbox, and when it was last given to the worker."""
+    """A hand-out as it stands in the inbox, when it came, and when it was last given to the worker."""
 
     incarnation: str
     offset: int
     json: bytes
+    came_at: float = 0.0
     given_at: float = 0.0
 
     @property
@@ -109,10 +110,11 @@ class Mailbox:
     is_behind: bool = False  # the shards of its queue have said what should change where its worker has slots
     heard: int = 0  # how many words of shards were heard here when its worker was told of them last
 
-    def put(self, handout: HandedOut) -> None:
+    def put(self, handout: HandedOut, now: float) -> None:
         """A hand-out came; one that is known is an echo."""
         known = handout.offset in self.fresh or handout.offset in self.given
         if not known and len(self.fresh) + len(self.given) < UNREAD_MAX:
+            handout.came_at = now
             self.fresh[handout.offset] = handout
             self._wake()
 
@@ -194,12 +196,15 @@ class Post:
     incarnation_ended: bool
     ended_by: str
     words: Sequence[Mapping[str, Any]] = ()  # of shards that its worker has not heard yet
+    waited: float = 0.0  # seconds from the report to the first hand-out; less than 0: that was there before
 
     def json(self, unknown: Iterable[str]) -> bytes:
         """The answer to a report. Hand-outs are copied as the owner wrote them."""
         rest: dict[str, Any] = {"cancelled": self.cancelled, "lost": self.lost, "unknown": list(unknown)}
         if self.incarnation_ended:
             rest |= {"incarnation_ended": True, "ended_by": self.ended_by}
+        if self.handouts:
+            rest["waited"] = round(self.waited, 3)
         if self.words:
             rest["layouts"] = [{name: word.get(name, 0) for name in _TOLD} for word in self.words]
         leases = b",".join([handout.json for handout in self.handouts])

@@ -66,6 +66,7 @@ class WorkerRelay:
         The fact's number is the worker's own, or UNNUMBERED. `ClientGone` when `gone` returned before there was post.
         Without `fetch` hand-outs stay where they are, and only notices are answered.
         """
+        asked_at = _time()
         await self.follow(fact.queue)
         box = self._heard(fact)
         if box.last is None and self.layouts.shards(fact.queue) > 1:
@@ -77,6 +78,8 @@ class WorkerRelay:
             return NOTHING
         self._expect_more(box)
         post = self._with_words(fact.queue, box, box.take(_time(), handouts=fetch))
+        if post.handouts:
+            post = replace(post, waited=min(handout.came_at for handout in post.handouts) - asked_at)
         if fact.claim_id:
             box.last_claim, box.claimed = fact.claim_id, tuple(handout.offset for handout in post.handouts)
         return post
@@ -214,7 +217,7 @@ class WorkerRelay:
             if box is None:
                 continue
             if isinstance(post, HandedOut):
-                box.put(post)
+                box.put(post, _time())
             elif post is not None:
                 box.notice(post)
 

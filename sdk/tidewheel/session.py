@@ -230,6 +230,8 @@ class Session:
             holdings.acknowledge(report)
             self._note_up()
             if holdings is self._holdings:
+                # Which part of the wait came before the leases the server knows; one that stood still does not.
+                waited = waited if answer.waited_seconds is None else min(waited, answer.waited_seconds)
                 self._absorb(holdings, report.number, answer, late_by=boottime() - report.sent_at - waited)
             return answer
         except Unreachable:

@@ -128,6 +128,8 @@ class Answer:
     incarnation_ended: bool = False
     ended_by: str = ""
     layouts: tuple[Layout, ...] = ()  # of a queue with several shards: what this worker has not heard yet
+    # From the report's arrival to that of the first lease (less than 0: it came before); None of an older server.
+    waited_seconds: float | None = None
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Answer:
@@ -139,6 +141,7 @@ class Answer:
             incarnation_ended=bool(data.get("incarnation_ended")),
             ended_by=data.get("ended_by") or "",
             layouts=tuple(map(Layout.read, data.get("layouts") or ())),
+            waited_seconds=None if data.get("waited") is None else float(data["waited"]),
         )
 
 

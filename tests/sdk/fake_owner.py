@@ -119,8 +119,9 @@ class KafkaQueue(Queue):
 
     # --- post ---
 
-    async def give(self, *handouts: dict[str, Any], prompt: bool = False) -> list[str]:
+    async def give(self, *handouts: dict[str, Any], prompt: bool = False, **answer: Any) -> list[str]:
         """As `Queue.give`, to the incarnation that reported last. An inbox knows no other way than one."""
+        assert not answer, "nothing is said besides what is written to the inbox"
         more = {"lease_key": "k", "handed_out_at": "2026-03-08T02:00:00Z"}
         given = [{**each, **(await self._newest(each["shard"])), **more} for each in handouts]
         self._leases |= {identity.log_proof(each["lease"]): each["lease"] for each in handouts}

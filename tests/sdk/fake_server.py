@@ -209,9 +209,10 @@ class Queue:
         """Give runs to the worker, by the long poll or by the answer to a prompt report; returns their leases."""
         return await self.give(*map(self.lease_of, runs), prompt=prompt)
 
-    async def give(self, *handouts: dict[str, Any], prompt: bool = False) -> list[str]:
-        """Give hand-outs, made by `lease_of`, to the worker."""
+    async def give(self, *handouts: dict[str, Any], prompt: bool = False, **answer: Any) -> list[str]:
+        """Give hand-outs, made by `lease_of`, to the worker; `answer` is said besides."""
         async with self._changed:
+            self.answers += [answer] if answer else []
             (self.waiting_prompt if prompt else self.waiting).extend(handouts)
             self._changed.notify_all()
         return [handout["lease"] for handout in handouts]

@@ -235,6 +235,21 @@ async def test_a_lease_that_came_later_than_it_may_start_is_read_and_not_held(qu
     ] == []
 
 
+@over_http
+async def test_a_lease_that_lay_at_the_server_for_longer_than_it_may_start_is_read_and_not_held(queue, start):
+    """What the server waited before it came is not the worker's; what it lay there is, also in a long poll."""
+    await start(it=lambda: 42)
+    await queue.until(lambda: any(report.get("wait") for report in queue.reports))
+    first, second = queue.lease_of(run("it")), queue.lease_of(run("it"))
+    [late] = await queue.give(first, waited=-10.0)
+    await queue.until(lambda: queue.reports[-1]["read_up_to"] == 1)
+    [in_time] = await queue.give(second, waited=19.0)
+    assert (await queue.finished(in_time))["outcome"] == "succeeded"
+    assert [
+        key for report in queue.reports for key in ("held", "started", "finished") if late in leases(report, key)
+    ] == []
+
+
 async def test_a_lease_that_is_given_twice_is_run_once(queue, start):
     calls = []
 
