@@ -78,8 +78,6 @@ def refused(faults: Iterable[Fault], status: int = 422) -> Problem:
     detail = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in found[:3])
     if any(fault.code == "not_json" for fault in found):
         return Problem(400, "not_json", detail, faults=found)
-    if found and all(fault.code == "not_supported" for fault in found):
-        return Problem(status, "not_supported", detail, faults=found)
     return Problem(status, "refused", detail, faults=found)
 
 

@@ -27,7 +27,7 @@ NAME_CHARACTERS_MAX = identity.NAME_LENGTH_MAX
 UNKNOWN = "_"
 STATUS = {"wrong_partition": 421, "unknown_type": 400, "not_json": 400, "not_an_event": 400}
 INVALID = 422
-REASONS = frozenset({"not_supported", "wrong_subject", "foreign_tenant", *STATUS})  # of a whole record
+REASONS = frozenset({"wrong_subject", "foreign_tenant", *STATUS})  # of a whole record
 
 
 @frozen

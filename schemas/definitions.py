@@ -55,7 +55,6 @@ __all__ = [
     "read_job",
     "read_schedule",
     "unknown_fields",
-    "unsupported",
 ]
 
 M = TypeVar("M", bound="Model")
@@ -335,7 +334,7 @@ def read_as(cls: type[M], data: Any, *, strict: bool, pointer: str = "") -> tupl
     except ValidationError as error:
         found = refusals.faults(error, pointer)
         raise Refused(*(unknown if strict else ()), *found) from error
-    own = (*_together(model, pointer), *unsupported(model, pointer), *_payload_faults(model, pointer))
+    own = (*_together(model, pointer), *_payload_faults(model, pointer))
     faults = (*(unknown if strict else ()), *own)
     if faults:
         raise Refused(*faults)
@@ -405,16 +404,6 @@ def _children(model: BaseModel) -> Iterator[tuple[str, BaseModel]]:
         for where, part in _parts(value, field.alias or name, named=isinstance(value, dict)):
             if isinstance(part, BaseModel):
                 yield where, part
-
-
-def unsupported(model: BaseModel, pointer: str = "") -> Iterator[Fault]:
-    """A `not_supported` fault for each thing the contract names and this version cannot do."""
-    for name, asked_for, remedy in model.LATER if isinstance(model, Model) else ():
-        if asked_for(getattr(model, name)):
-            where = f"{pointer}/{type(model).model_fields[name].alias or name}"
-            yield Fault(pointer=where, code="not_supported", message="this version cannot do that yet", remedy=remedy)
-    for key, value in _children(model):
-        yield from unsupported(value, f"{pointer}/{key}")
 
 
 def _together(model: BaseModel, pointer: str) -> Iterator[Fault]:

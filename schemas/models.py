@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, ClassVar
 
@@ -99,19 +99,14 @@ Percent = Annotated[
     BeforeValidator(_percent),
     WithJsonSchema({"type": "string", "pattern": "^(100|[0-9]{1,2})%$", "description": "such as 20%"}),
 ]
-Later = Annotated[
-    Any, WithJsonSchema({"description": "Not in this version: who asks for it is refused.", "x-not-yet": True})
-]
 
 
 class Model(BaseModel):
     """Frozen; unknown fields are kept here and judged by the reader (`unknown_fields`).
 
     `BELOW` names the models of its fields; that of a list or of an object of named things is the model of each.
-    `LATER` is what the contract names and this version cannot do: field, is it asked for, what to do instead.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
     BELOW: ClassVar[Mapping[str, type[Model]]] = {}
     NAMED: ClassVar[frozenset[str]] = frozenset()  # fields of `BELOW` that are objects of named things
-    LATER: ClassVar[tuple[tuple[str, Callable[[Any], bool], str], ...]] = ()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from schemas import references
 from tests.api.serving import serving
 from tests.node.line import SOON, opened, put, running, told
 from tests.support.waiting import eventually
@@ -29,9 +28,8 @@ WITHIN = 4 * SOON  # in which each of them has runs; the machine may do other th
 
 
 @pytest.fixture
-def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[EmbeddedLog, str]]:
+def line(tmp_path: Path) -> Iterator[tuple[EmbeddedLog, str]]:
     """A log, and the address of a server; the queue `wide` has three shards, and runs every second in all of them."""
-    monkeypatch.setattr(references.Queue, "LATER", (), raising=False)
     with opened(tmp_path) as log, running(log, tmp_path):
         (tmp_path / "api").mkdir()
         with serving(tmp_path / "api", log=log) as (_, url):
