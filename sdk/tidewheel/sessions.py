@@ -84,6 +84,8 @@ class Sessions:
         """See `Session.drain`."""
         self._draining = True
         await asyncio.gather(*(session.drain(grace_seconds) for session in self._sessions.values()))
+        if not self._sessions:  # as between one that ended and one that takes its slots
+            self._end(None)
 
     @property
     def busy(self) -> int:
@@ -176,23 +178,30 @@ class Sessions:
             if shard not in self._leaving
         }
         self._left = {shard: left_at for shard, left_at in self._left.items() if now - left_at < BARRED_SECONDS}
+        is_whole = sum(place.slots for place in places.values()) == self._slots
         wanted = shards.moved(
             places, self._layouts, seed=self._seed, now=now, barred={*self._left, *self._leaving}
-        ) if self._layouts.shards == self._spread_over else self._spread_anew()  # fmt: skip
+        ) if is_whole and self._layouts.shards == self._spread_over else self._spread_anew()  # fmt: skip
         if wanted != {shard: place.slots for shard, place in places.items() if place.slots}:
             _LOG.debug("slots by shard of the queue: %s", ", ".join(f"{n} in {at}" for at, n in sorted(wanted.items())))
         for shard in sorted({*wanted, *places}):
             self._give(shard, wanted.get(shard, 0), now)
 
     def _spread_anew(self) -> dict[int, int]:
-        """The queue has another number of shards. Where one is just being left, the first takes its part."""
-        self._spread_over = self._layouts.shards
-        _LOG.info("the queue has %d shards: %d slots are spread over them", self._spread_over, self._slots)
+        """The queue has another number of shards. Where one is just being left, the first takes its part.
+
+        Where all are, those slots are given at a later look: the sessions that end would take them along.
+        """
+        if self._spread_over != self._layouts.shards:
+            self._spread_over = self._layouts.shards
+            _LOG.info("the queue has %d shards: %d slots are spread over them", self._spread_over, self._slots)
         wanted = shards.spread(self._slots, self._spread_over, self._seed)
+        heirs = set(range(self._spread_over)) - self._leaving
         for shard in self._leaving & wanted.keys():
             slots = wanted.pop(shard)
-            heir = min(wanted.keys() | (set(range(self._spread_over)) - self._leaving), default=FIRST)
-            wanted[heir] = wanted.get(heir, 0) + slots
+            if heirs:
+                heir = min(heirs)
+                wanted[heir] = wanted.get(heir, 0) + slots
         return wanted
 
     def _give(self, shard: int, slots: int, now: float) -> None:

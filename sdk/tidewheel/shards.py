@@ -139,9 +139,10 @@ def _moves(
         for source, place in sorted(places.items(), key=lambda item: (item[1].since, item[0])):
             if place.slots > (keeps if source < layouts.shards else 0) and now - place.since >= TURN_SECONDS:
                 yield source, target, 1
+    homes = set(range(layouts.shards)).difference(barred)
     for source in idle:
-        if source >= layouts.shards and source not in calls:  # Its last runs are over: none come there any more.
-            yield source, _home(places, layouts, seed), places[source].idle
+        if source >= layouts.shards and source not in calls and homes:  # Its last runs are over, and no more come.
+            yield source, _home(homes, places, seed), places[source].idle
 
 
 def _spare(shard: int, place: Place, keeps: int, layouts: Layouts) -> int:
@@ -165,8 +166,6 @@ def _own(shard: int, seed: int) -> int:
     return zlib.crc32(f"{seed}/{shard}".encode())
 
 
-def _home(places: Mapping[int, Place], layouts: Layouts, seed: int) -> int:
-    """The shard of those that there are in which this worker has the fewest slots."""
-    return min(
-        range(layouts.shards), key=lambda shard: (places.get(shard, Place(slots=0)).slots, _own(shard, seed))
-    )  # fmt: skip
+def _home(homes: Collection[int], places: Mapping[int, Place], seed: int) -> int:
+    """The shard of some in which this worker has the fewest slots."""
+    return min(homes, key=lambda shard: (places.get(shard, Place(slots=0)).slots, _own(shard, seed)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.sdk.fake_server import DEADLINE_SECONDS, run
+from tests.sdk.fake_server import DEADLINE_SECONDS, over_http, run
 from tidewheel import sessions, shards
 from tidewheel.errors import WorkerReplaced
 
@@ -135,6 +135,37 @@ async def test_a_queue_that_has_one_shard_again_has_all_slots_there(queue, start
     await queue.tell({**stands(0), "shards": 1})
     await queue.until(lambda: slots_in(queue, 0) == 3)
     await queue.until(lambda: all(queue.in_shard(shard)[-1]["draining"] for shard in (1, 2)))
+
+
+async def test_the_only_slot_goes_to_what_is_left_in_a_shard_that_is_no_more_and_comes_back(queue, start, monkeypatch):
+    monkeypatch.setattr(sessions, "BARRED_SECONDS", 0.0)
+    await start(slots=1, it=lambda: "done")
+    await spread(queue, 0, 1, 0)
+    await queue.tell({**stands(0), "shards": 1})
+    await queue.until(lambda: slots_in(queue, 0) == 1)
+    await queue.tell({**stands(2, queued=1), "shards": 1})
+    await queue.until(lambda: slots_in(queue, 2) == 1)
+    (lease,) = await queue.hand_out(run("it", shard=2))
+    assert (await queue.finished(lease))["result"] == "done"
+    await queue.tell({**stands(2), "shards": 1})
+    await queue.until(lambda: slots_in(queue, 0) == 1)
+
+
+@over_http
+async def test_no_slot_is_lost_to_a_shard_that_is_just_being_left(queue, start):
+    """The queue has one shard again while the worker takes leave of that one: it comes back when it has left."""
+    may_leave = asyncio.Event()
+
+    def before_answer(report: dict[str, Any]) -> Any:
+        return may_leave.wait() if report["draining"] and not report.get("shard") else None
+
+    queue.before_answer = before_answer
+    await start(slots=1, it=lambda: None)
+    await spread(queue, 0, 1, 0)
+    await queue.tell({**stands(0), "shards": 1})
+    await queue.until(lambda: not slots_in(queue, 1))
+    may_leave.set()
+    await queue.until(lambda: slots_in(queue, 0) == 1)
 
 
 def _tells(report: dict[str, Any], lease: str) -> bool:

@@ -151,6 +151,14 @@ def test_the_only_slot_of_a_worker_goes_to_a_shard_beyond_the_number_that_calls_
     assert moved({2: Place(slots=1, since=10.0)}, known, seed=0, now=20.0) == {0: 1}
 
 
+def test_what_is_left_over_goes_to_no_shard_that_is_just_being_left():
+    """The session there ends, and would take the slot along."""
+    empty = heard(Layout(shard=4, shards=2), at=20.0, shards=2)
+    assert moved({4: Place(slots=1)}, empty, seed=0, now=20.0, barred={0}) == {1: 1}
+    assert moved({4: Place(slots=1)}, empty, seed=0, now=20.0, barred={1}) == {0: 1}
+    assert moved({4: Place(slots=1)}, empty, seed=0, now=20.0, barred={0, 1}) == {4: 1}
+
+
 def test_the_only_slot_that_works_all_the_time_has_its_turn_in_a_shard_beyond_the_number():
     known = heard(Layout(shard=2, shards=1, queued=3), at=100.0, shards=1)
     assert moved({0: Place(slots=1, busy=1)}, known, seed=0, now=100.0) == {2: 1}
