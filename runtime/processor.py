@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from runtime.store import Store
 
 SHARED_SECONDS = 1.0  # since some key was known further than others: it may be due every second
-RECORDS_MIN = 50  # answered in a batch, where there are so many: a commit costs as much as some of them
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
 LOOKS_MAX = 8  # at the log in one step: what is known grows that much faster than what is answered, for some 100 ms
 ABSENT_FOR = timedelta(minutes=1)  # that a topic was not there is believed: Kafka is asked for it for half a second
@@ -110,7 +109,6 @@ class Processor:
             core.read, self._reads, records_max=limits.ahead_records, bytes_max=limits.ahead_bytes
         )  # fmt: skip
         self._horizons = Horizons(log, self._reads, self._ahead)
-        self._record_seconds = 0.0  # that one of the last batch took
         self._ahead_at = -SHARED_SECONDS  # since boot: when some key was last answered further than others
         self._wakeups = Wakeups(core, self._workspace, self._ahead, limits, world.clock, self._apply)
         self._backlog = False
@@ -219,8 +217,8 @@ class Processor:
         self._workspace.walk.step(began)
         batch = self._new_batch()
         self._state_notices(batch, *self._workspace.opening(self._mark), *notices)
-        if taken:
-            self._answer_all(batch, taken)
+        for entry in taken:
+            self._answer(batch, entry)
         if not self._watch.held:
             self._wakeups.answer(batch)
         if batch.ahead:
@@ -260,15 +258,13 @@ class Processor:
         return polled, True
 
     def _records_max(self, reader: Reader) -> int:
-        """How many to answer in this batch: what takes half of it, while others may be waiting for their time.
+        """How many to answer in this batch: half as many, while others may be waiting for their time.
 
         Others may, while more is known to be there than is read; and others do, whose time was answered just now.
         """
-        limits = self._limits
+        records = self._limits.records
         is_shared = self._clock.since_boot() - self._ahead_at < SHARED_SECONDS or self._horizons.is_behind(reader)
-        if not self._record_seconds or not is_shared:
-            return limits.records
-        return min(limits.records, max(RECORDS_MIN, int(limits.seconds / 2 / self._record_seconds)))
+        return max(1, records // 2) if is_shared else records
 
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
         """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""
@@ -327,12 +323,6 @@ class Processor:
         return Batch(moment=moment, further=moment, sequence=sequence, headers=headers)
 
     # --- deciding -------------------------------------------------------------------------------------------------
-
-    def _answer_all(self, batch: Batch, taken: Sequence[Unanswered]) -> None:
-        began = self._clock.since_boot()
-        for entry in taken:
-            self._answer(batch, entry)
-        self._record_seconds = (self._clock.since_boot() - began) / len(taken)
 
     def _answer(self, batch: Batch, entry: Unanswered) -> None:
         """Decide what follows from one record; one that cannot be read costs itself."""
