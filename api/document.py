@@ -67,11 +67,16 @@ def _written(method: str) -> dict[str, Any]:
     return pending | ({"201": {"description": "Created", "content": json}} if method != "delete" else {})
 
 
-@lru_cache(maxsize=16)  # one for each body; two routes may share one
-def takes(model: type[BaseModel]) -> dict[str, Any]:
-    """What a route says of a body that it reads itself."""
-    schema = model.model_json_schema(ref_template=_COMPONENTS + "{model}", by_alias=True)
+def takes(model: type[BaseModel], **more: dict[str, Any]) -> dict[str, Any]:
+    """What a route says of a body that it reads itself; `more` are properties that only this route knows."""
+    schema = _schema(model)
+    schema = {**schema, "properties": {**schema["properties"], **more}}
     return {"requestBody": {"content": {"application/json": {"schema": schema}}, "required": True}}
+
+
+@lru_cache(maxsize=16)  # one for each body; two routes may share one
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(ref_template=_COMPONENTS + "{model}", by_alias=True)
 
 
 def accepts(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:

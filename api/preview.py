@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,12 +21,12 @@ from api.reading import read_instant
 from api.references import kind_of, normal_form
 from api.schedules import FILE_FIELDS
 from projections.store.reader import Scope, Span
-from schemas import definitions
+from schemas import definitions, references
 from schemas.faults import Fault, Refused
 
 if TYPE_CHECKING:
     from api.reading import Reads
-    from api.services import ApiServices, Outlook
+    from api.services import ApiServices, Definitions, Outlook
 
 PREVIEW_DAYS = 31
 CLOCK_CHANGES = timedelta(days=731)  # 24 months: every kind of change that a zone's rules make, twice
@@ -34,6 +35,18 @@ LIMIT = 100
 LIMIT_MAX = 1_000
 RANGE_MAX = timedelta(days=366 * 10)
 NEXT_SHOWN = 3
+BESIDE_MAX = 100  # 32 calendars, a job and its queue, a tenant, and some more
+KINDS = tuple(kind.title() for kind in references.KINDS)
+BESIDE: dict[str, Any] = {
+    "type": "array",
+    "maxItems": BESIDE_MAX,
+    "items": {
+        "type": "object",
+        "properties": {"kind": {"enum": list(KINDS)}, "name": {"type": "string"}},
+        "required": ["kind", "name"],
+    },
+    "description": "documents that would be applied with it: its calendars, its job, freezes of its queue and tenant",
+}
 UNNAMED = "preview"  # hashes (`H`) of a definition without a name fall as they would for this one
 
 
@@ -49,7 +62,7 @@ class PreviewRoutes:
         """What is where."""
         router = APIRouter(tags=["occurrences"])
         add = router.add_api_route
-        takes_schedule = takes(definitions.Schedule)
+        takes_schedule = takes(definitions.Schedule, beside=BESIDE)
         what = "Occurrences of a definition"
         add("/v1/tenants/{tenant}/preview", self.preview, methods=["POST"], summary=what, openapi_extra=takes_schedule)
         where = "/v1/tenants/{tenant}/schedules/{name}/occurrences"
@@ -90,6 +103,7 @@ class PreviewRoutes:
     def _previewed(
         self, tenant: str, document: dict[str, Any], begin: datetime, end: datetime, limit: int, *, load: bool
     ) -> views.Json:
+        beside = _beside(tenant, document.pop("beside", []))
         name = document.get("name", UNNAMED)
         if not isinstance(name, str):
             raise Refused(Fault(pointer="/name", code="type", message="must be a string"))
@@ -97,13 +111,14 @@ class PreviewRoutes:
         if (kind := kind_of(document)) is not None:
             return self._reference(kind, tenant, name, definition)
         current = self._current(tenant, name) if "name" in document else None
-        ask = partial(self._services.forecast, f"{tenant}/{name}", _anchored(definition, current))
+        ask = partial(self._services.forecast, f"{tenant}/{name}", _anchored(definition, current), beside=beside)
         outlook = self._no_more(current, ask(from_=begin, to=end, limit=limit))
         before = forecast_of(self._services, current, begin, end, limit) if current else None
         now = self._services.now()
         dst_until = max(end, begin + CLOCK_CHANGES)
         return {
             "words": outlook.words,
+            "warnings": outlook.warnings,
             "next": nominal_times(self._no_more(current, ask(from_=now, to=now + RANGE_MAX, limit=NEXT_SHOWN))),
             "occurrences": [expected(each) for each in outlook.occurrences],
             "skipped": [{"reason": each.reason, **each.said} for each in outlook.skipped],
@@ -140,6 +155,24 @@ class PreviewRoutes:
     def _current(self, tenant: str, name: str) -> views.Row | None:
         row = self._services.reader.schedule(Scope(tenant=tenant), name)
         return None if row is None or row["state"] == "deleted" else row
+
+
+def _beside(tenant: str, documents: Any) -> Definitions:
+    """What would stand in the catalog with it. What an apply would refuse stands there no more than before."""
+    if not isinstance(documents, list) or len(documents) > BESIDE_MAX:
+        message = f"must be a list of at most {BESIDE_MAX} documents"
+        raise Refused(Fault(pointer="/beside", code="type", message=message))
+    found = {}
+    for number, document in enumerate(documents):
+        kind = kind_of(document) if isinstance(document, dict) else None
+        if kind is None or not isinstance(document.get("name"), str):
+            message = f"must be a document with a name and of a kind of the catalog: {', '.join(KINDS)}"
+            raise Refused(Fault(pointer=f"/beside/{number}", code="document", message=message))
+        meant = meant_by(kind, tenant, document["name"])
+        with suppress(Refused):
+            definition = {field: value for field, value in document.items() if field not in FILE_FIELDS}
+            found[meant.kind, meant.tenant, meant.name] = normal_form(kind, definition)
+    return found
 
 
 def _definition(row: views.Row | None, understood: Outlook | None) -> Mapping[str, Any] | None:

@@ -45,7 +45,8 @@ class Skipped:
 class Outlook:
     """What a definition means: in words, and its occurrences in a range, with the clock changes among them.
 
-    `definition` is its normal form; `rule` and `tz_version` are what a decision would quote.
+    `definition` is its normal form; `rule` and `tz_version` are what a decision would quote; `warnings` are those of an
+    apply.
     """
 
     words: str
@@ -55,21 +56,27 @@ class Outlook:
     rule: str = ""
     tz_version: str = ""
     definition: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+Definitions = Mapping[tuple[str, str, str], Mapping[str, Any]]  # in their normal form, by kind, tenant and name
+NONE: Definitions = {}
 
 
 class Forecast(Protocol):
     """The same arithmetic that decides, asked beforehand."""
 
-    def __call__(
+    def __call__(  # noqa: PLR0913 -- a question of many parts, each said by name
         self, subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
-        accepted: bool = False, since: datetime | None = None, by_catalog: bool = True,
+        accepted: bool = False, since: datetime | None = None, by_catalog: bool = True, beside: Definitions = NONE,
     ) -> Outlook:  # fmt: skip
         """The first `limit` occurrences in [from, to) of `tenant/name`, and what is skipped before the last of them.
 
         `Refused` for what an apply would refuse.
 
         `since` is the end of the run before, for a schedule that counts from there. Without `by_catalog` nothing is
-        asked of the read model: what calendars and freezes take out stays in.
+        asked of the read model: what calendars and freezes take out stays in. What would be put `beside` it counts as
+        if it stood in the catalog.
 
         Unknown fields are refused with the nearest known name. An `accepted` definition is not judged again: its
         instants may have passed by now, and its unknown fields were kept.

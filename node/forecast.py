@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from api.services import Expected, Load, Outlook, Skipped
+from api.services import NONE, Expected, Load, Outlook, Skipped
 from projections.store.reader import Scope
 from scheduler import load
 from scheduler.occurrences import rules, tz_version
@@ -15,7 +15,7 @@ from scheduler.preview import adopted, nothing, preview
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from api.services import Forecast, Planned
+    from api.services import Definitions, Forecast, Planned
     from scheduler.calendars import Lookup
 
     Entry = Callable[[Scope, str, str], Mapping[str, Any] | None]  # an entry of the catalog: scope, kind, name
@@ -26,24 +26,32 @@ def forecast(now: Callable[[], datetime], entry: Entry, history: timedelta | Non
 
     `history` is for how long decisions are kept.
     """
-    look = _look(entry)
 
-    def ask(
+    def ask(  # noqa: PLR0913 -- a question of many parts, each said by name
         subject: str, definition: Mapping[str, Any], *, from_: datetime, to: datetime, limit: int,
-        accepted: bool = False, since: datetime | None = None, by_catalog: bool = True,
+        accepted: bool = False, since: datetime | None = None, by_catalog: bool = True, beside: Definitions = NONE,
     ) -> Outlook:  # fmt: skip
         tenant, _, name = subject.partition("/")
         found = preview(
             definition, from_=from_, to=to, limit=limit, now=now(), tenant=tenant, name=name,
-            strict=not accepted, accepted=accepted, since=since, history=history, look=look if by_catalog else nothing,
+            strict=not accepted, accepted=accepted, since=since, history=history,
+            look=_look(partial(_or_beside, entry, beside)) if by_catalog else nothing,
         )  # fmt: skip
         return Outlook(
             words=found["words"], rule=found["rule"], tz_version=found["tz_version"], definition=found["definition"],
             occurrences=tuple(map(_expected, found["occurrences"])), skipped=tuple(map(_skipped, found["skipped"])),
-            dst=tuple(found["dst"]),
+            dst=tuple(found["dst"]), warnings=tuple(found["warnings"]),
         )  # fmt: skip
 
     return ask
+
+
+def _or_beside(entry: Entry, beside: Definitions, scope: Scope, kind: str, name: str) -> Mapping[str, Any] | None:
+    """What will stand in the catalog when `beside` has been put, as the version that it would be."""
+    row, wanted = entry(scope, kind, name), beside.get((kind, str(scope.tenant), name))
+    if wanted is None or (row is not None and row["definition"] == wanted):
+        return row
+    return {"version": 1 if row is None else row["version"] + 1, "definition": wanted}
 
 
 def _look(entry: Entry) -> Lookup:

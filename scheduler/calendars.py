@@ -11,7 +11,7 @@ a schedule that runs on a holiday is noticed, one that never runs may not be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -71,13 +71,6 @@ def taken_by(
         return None
     until = max(context.horizon_ms // SECOND_MS, due.nominal)
     return out.taken(plan.trigger, due.nominal, until if due.ends is None else min(until, due.ends))
-
-
-def unknown(plan: Plan, tenant: str, look: Lookup) -> Iterator[str]:
-    """A warning for each calendar that is not there."""
-    for name in plan.calendars:
-        if look(KIND, tenant, name) is None:
-            yield f"/trigger/exclude/calendars: there is no calendar {name!r} yet; until there is, it excludes nothing"
 
 
 def adopted_by(shared: PartitionState) -> Lookup:

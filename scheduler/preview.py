@@ -15,7 +15,7 @@ from heapq import merge
 from itertools import groupby, islice
 from typing import Any
 
-from scheduler import calendars, checks, finishing, freezes, holding, occurrences, words
+from scheduler import calendars, checks, finishing, freezes, holding, missing, occurrences, words
 from scheduler.calendars import Lookup
 from scheduler.instants import from_millis, from_seconds, seconds, text
 from scheduler.links import awaiting
@@ -67,14 +67,14 @@ def preview(  # noqa: PLR0913 -- a question of many parts, each said by name
     plan = checked.plan if since is None else finishing.counted_from(checked.plan, since)
     plan = freezes.bound(calendars.bound(plan, tenant, look), tenant, _queue(plan, tenant, look), look)
     plan = calendars.whole(plan)
-    warnings = (*checked.warnings, *calendars.unknown(plan, tenant, look))
+    unknown = () if accepted else missing.warnings(plan, tenant, look)
     first, last = seconds(from_) - (from_.microsecond == 0), min(seconds(to) - (to.microsecond == 0), LAST_INSTANT)
     left = limit if accepted else min(limit, _left(plan, seconds(now), first))
     left = min(left, limit if plan.after_finish is None else 1)
     due, taken = _met(plan, first, last, left)
     return {
         "words": words.sentence(checked.plan),
-        "warnings": list(warnings),
+        "warnings": [*checked.warnings, *unknown],
         "rule": plan.rule,
         "tz_version": occurrences.tz_version(),
         "definition": checked.definition,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduler import calendars, checks, finishing, keys, timeline, versions, words
+from scheduler import calendars, checks, finishing, missing, timeline, versions, words
 from scheduler.checks import Checked
 from scheduler.commands.verdict import Accepted, Rejected, Verdict, effective_ms, mark_before, too_many_changes
 from scheduler.context import Context
@@ -35,8 +35,7 @@ def decide(state: ScheduleState, command: Command, request: SchedulePut, context
         return Rejected(reason="invalid", status=422, faults=refusal.faults)
     look = calendars.adopted_by(context.shared)
     checked = replace(checked, plan=calendars.bound(checked.plan, state.tenant, look))
-    unknown = (*_unknown_job(checked.plan, state.tenant, context), *calendars.unknown(checked.plan, state.tenant, look))
-    warnings = (*checked.warnings, *unknown)
+    warnings = (*checked.warnings, *missing.warnings(checked.plan, state.tenant, look))
     if current is not None and current.definition == checked.definition:
         said = {"effective_at": current.effective_at, "version": state.version, "changed": False}
         return Accepted(body=_body(state, checked.plan, context, warnings, **said))
@@ -125,9 +124,3 @@ def _reaching_back(state: ScheduleState, plan: Plan, at_ms: int, context: Contex
 
 def _is_at(plan: Plan) -> bool:
     return plan.rule == "at"
-
-
-def _unknown_job(plan: Plan, tenant: str, context: Context) -> tuple[str, ...]:
-    if plan.job_name is None or context.shared.rows.get(keys.adopted("job", tenant, plan.job_name)) is not None:
-        return ()
-    return (f"/job: there is no job {plan.job_name!r} yet; until there is, occurrences are skipped",)

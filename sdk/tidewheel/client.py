@@ -5,7 +5,7 @@ A write returns once its owner has accepted or refused it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -121,13 +121,16 @@ class Client(Asking):
         to: datetime | None = None,
         limit: int | None = None,
         load: bool = False,
+        beside: Sequence[Mapping[str, Any]] = (),
     ) -> Json:
         """The occurrences that a definition would have; refused for what a put would refuse.
 
-        With `load`: what it would do to the load of its queue.
+        With `load`: what it would do to the load of its queue. `beside` are documents with `kind` and `name` that would
+        be put with it, such as its calendars.
         """
         wanted = {"from": from_, "to": to, "limit": limit, **({"load": "true"} if load else {})}
-        body: Json = self._send("POST", f"/v1/tenants/{quote(tenant or self.tenant)}/preview", wanted, definition).body
+        document = {**definition, **({"beside": list(beside)} if beside else {})}
+        body: Json = self._send("POST", f"/v1/tenants/{quote(tenant or self.tenant)}/preview", wanted, document).body
         return body
 
     def forecast(

@@ -17,6 +17,7 @@ import click
 from tidewheel import definitions
 from tidewheel.cli import options, output
 from tidewheel.cli import plan as planning
+from tidewheel.cli.beside import Beside
 from tidewheel.client import Client, Written
 from tidewheel.definitions import Document
 from tidewheel.errors import TidewheelError, Unreachable
@@ -62,7 +63,7 @@ def apply(
     documents = read(paths)
     counts: Counter[str] = Counter()
     with options.connect(url, tenant) as client:
-        each = _plan if plan else partial(_put, {"note": note, "by": by})
+        each = partial(_plan, Beside(documents, client.tenant)) if plan else partial(_put, {"note": note, "by": by})
         _tell(counts, _each_of(client, each, _once_each(client, definitions.in_order(documents))))
         if prune and documents and not counts["refused"]:
             _tell(counts, _pruned(client, documents, labels, plan=plan))
@@ -139,11 +140,11 @@ def _put(said: Mapping[str, str], client: Client, document: Document) -> tuple[s
     return _or_refused(client, document, lambda: _written(client, document, said))
 
 
-def _plan(client: Client, document: Document) -> tuple[str, list[str]]:
+def _plan(beside: Beside, client: Client, document: Document) -> tuple[str, list[str]]:
     """Ask what a put would do."""
 
     def ask() -> tuple[str, list[str]]:
-        change, lines = planning.ask(client, document)
+        change, lines = planning.ask(client, beside, document)
         return change, [f"{_title(client, document)}{lines[0]}", *lines[1:]]
 
     return _or_refused(client, document, ask)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidewheel.cli import output
+from tidewheel.cli.beside import Beside
 from tidewheel.client import Client
 from tidewheel.definitions import Document
 from tidewheel.errors import TidewheelError
@@ -16,11 +17,14 @@ COMPARED_MAX = 1_000  # occurrences of each side: what the server answers at mos
 SHOWN_MAX = 5  # instants of one document; the rest is a number
 
 
-def ask(client: Client, document: Document) -> tuple[str, list[str]]:
-    """What would become of a document, and the lines behind its title."""
+def ask(client: Client, beside: Beside, document: Document) -> tuple[str, list[str]]:
+    """What would become of a document with those `beside` it, and the lines behind its title."""
     body = {**(document.body or {}), "kind": document.kind, "name": document.name}
     now = datetime.now(UTC)
-    answer = client.preview(body, tenant=document.tenant, from_=now, to=now + HORIZON, limit=COMPARED_MAX, load=True)
+    answer = client.preview(
+        body, tenant=document.tenant, from_=now, to=now + HORIZON, limit=COMPARED_MAX, load=True,
+        beside=beside.of(document),
+    )  # fmt: skip
     if "change" not in answer:
         raise TidewheelError("this server is older than this command and cannot plan")
     return answer["change"], list(_lines(answer))
@@ -39,6 +43,7 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     upcoming = answer.get("next") or ()
     said = f"  {answer['words']}" if answer.get("words") else ""
     yield f"{said}{f'; next {output.when(upcoming[0])}' if upcoming else ''}"
+    yield from (f"warning: {warning}" for warning in answer.get("warnings") or ())
     if answer.get("fields"):
         yield f"changes {', '.join(answer['fields'])}"
     difference = answer.get("difference")

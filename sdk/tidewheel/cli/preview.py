@@ -10,6 +10,7 @@ import click
 
 from tidewheel.cli import options, output
 from tidewheel.cli.apply import read
+from tidewheel.cli.beside import Beside
 from tidewheel.cli.plan import compared
 from tidewheel.client import Client
 from tidewheel.definitions import Document
@@ -34,23 +35,25 @@ def preview(
     url: str | None,
 ) -> None:
     """The occurrences that the schedules of a file would have, and what clock changes do to them."""
-    wanted = [document for document in read(paths) if document.kind == "Schedule" or document.faults]
+    documents = read(paths)
+    wanted = [document for document in documents if document.kind == "Schedule" or document.faults]
     if not wanted:
         raise click.UsageError("there is no schedule to preview")
     with options.connect(url, tenant) as client:
+        beside = Beside(documents, client.tenant)
         for document in wanted:
-            body = _ask(client, document, from_=from_, to=to, limit=limit)
+            body = _ask(client, document, beside=beside.of(document), from_=from_, to=to, limit=limit)
             if as_json:
                 output.show_json(body)
             else:
                 _show(client, document, body)
 
 
-def _ask(client: Client, document: Document, **window: Any) -> dict[str, Any]:
+def _ask(client: Client, document: Document, **asked: Any) -> dict[str, Any]:
     if document.faults:
         raise TidewheelError("", faults=document.faults, title=document.place)
     try:
-        return client.preview({**(document.body or {}), "name": document.name}, tenant=document.tenant, **window)
+        return client.preview({**(document.body or {}), "name": document.name}, tenant=document.tenant, **asked)
     except TidewheelError as error:
         error.title = f"{document.place}: {error.title}"
         raise
@@ -59,6 +62,8 @@ def _ask(client: Client, document: Document, **window: Any) -> dict[str, Any]:
 def _show(client: Client, document: Document, body: Mapping[str, Any]) -> None:
     words = f": {body['words']}" if body.get("words") else ""
     output.say(f"{document.tenant or client.tenant}/{document.name}{words}")
+    for warning in body.get("warnings") or ():
+        output.say(f"warning: {warning}")
     output.table(("NOMINAL", "LOCAL", "NOTE"), map(_row, body.get("occurrences") or ()))
     for skip in body.get("skipped") or ():
         output.say(f"no run at {_skipped(skip)}")

@@ -1,8 +1,13 @@
 """Previews: when a definition would be due, and what an apply would change."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
+from tests.api.house import House
 from tests.api.reads.asking import ACME
+from tests.api.test_references import entry
 from tests.projections import histories
 from tests.projections.histories import (
     created,
@@ -89,3 +94,78 @@ async def test_a_preview_refuses_what_an_apply_would_refuse(house):
     response = await house.http.post(f"{ACME}/preview", json=broken)
     assert response.status_code == 422
     assert response.json()["faults"][0]["pointer"] == "/trigger/cron"
+
+
+# --- what it names --------------------------------------------------------------------------------------------------
+
+FIRST_DAYS = f"{ACME}/preview?from=2026-03-02T00:00:00Z&to=2026-03-05T00:00:00Z"
+HOLIDAYS = {"kind": "Calendar", "name": "uk", "dates": ["2026-03-03"]}
+CLOSED: dict[str, Any] = {
+    "trigger": {"cron": "0 2 * * *", "timezone": "UTC", "exclude": {"calendars": ["uk"]}},
+    "job": {"target": {"type": "task", "name": "work"}},
+}
+NO_CALENDAR = "/trigger/exclude/calendars: there is no calendar 'uk' yet; until there is, it excludes nothing"
+NO_JOB = "/job: there is no job 'send' yet; until there is, occurrences are skipped"
+
+
+async def previewed(house: House, document: Mapping[str, Any], **more: Any) -> Any:
+    response = await house.http.post(FIRST_DAYS, json={**document, **more})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def test_a_preview_warns_of_what_is_not_there_as_an_apply_does(house):
+    told = await previewed(house, {**CLOSED, "job": "send"})
+    assert told["warnings"] == [NO_JOB, NO_CALENDAR]
+    assert (len(told["occurrences"]), told["skipped"]) == (3, [])
+
+
+async def test_a_calendar_that_would_be_applied_with_it_takes_part_in_a_preview(house):
+    told = await previewed(house, CLOSED, beside=[HOLIDAYS])
+    assert told["warnings"] == []
+    assert [each["nominal_time"] for each in told["occurrences"]] == ["2026-03-02T02:00:00Z", "2026-03-04T02:00:00Z"]
+    assert [(each["nominal_time"], each["detail"]) for each in told["skipped"]] == [
+        ("2026-03-03T02:00:00Z", "by calendar uk (version 1)")
+    ]
+
+
+async def test_a_calendar_that_would_change_is_told_by_its_next_version(house):
+    """As it stands it is the version that it has; and what is in force goes by what is in force."""
+    house.happened(entry("calendar", "acme", "uk", {"note": "", "dates": ["2026-03-03"]}, version=4))
+    house.happened(current("report", **CLOSED))
+    same = await previewed(house, CLOSED, beside=[HOLIDAYS])
+    assert [each["detail"] for each in same["skipped"]] == ["by calendar uk (version 4)"]
+    moved = await previewed(house, CLOSED, name="report", beside=[{**HOLIDAYS, "dates": ["2026-03-04"]}])
+    assert [each["detail"] for each in moved["skipped"]] == ["by calendar uk (version 5)"]
+    assert (moved["difference"]["added"], moved["difference"]["removed"]) == (
+        ["2026-03-03T02:00:00Z"], ["2026-03-04T02:00:00Z"]
+    )  # fmt: skip
+
+
+async def test_a_job_and_the_freezes_of_its_queue_take_part_too(house):
+    job = {"kind": "Job", "name": "send", "queue": "mail", "target": {"type": "task", "name": "work"}}
+    freeze = {"from": "2026-03-03T00:00:00Z", "to": "2026-03-04T00:00:00Z", "action": "skip", "note": "moving"}
+    queue = {"kind": "Queue", "name": "mail", "freezes": [freeze]}
+    told = await previewed(house, {"trigger": {"cron": "0 2 * * *"}, "job": "send"}, beside=[job, queue])
+    assert told["warnings"] == []
+    assert [(each["nominal_time"], each["reason"]) for each in told["skipped"]] == [("2026-03-03T02:00:00Z", "frozen")]
+
+
+async def test_what_an_apply_would_refuse_is_not_there_for_a_preview(house):
+    told = await previewed(house, CLOSED, beside=[{**HOLIDAYS, "dates": ["soon"]}])
+    assert told["warnings"] == [NO_CALENDAR]
+
+
+@pytest.mark.parametrize(
+    ("beside", "pointer"),
+    [
+        (7, "/beside"),
+        ([{}] * 101, "/beside"),
+        ([{"kind": "Schedule", "name": "a"}], "/beside/0"),
+        ([HOLIDAYS, {"kind": "Calendar"}], "/beside/1"),
+        ([3], "/beside/0"),
+    ],
+)
+async def test_what_is_beside_has_to_be_documents_of_the_catalog(house, beside, pointer):
+    response = await house.http.post(FIRST_DAYS, json={**CLOSED, "beside": beside})
+    assert (response.status_code, response.json()["faults"][0]["pointer"]) == (422, pointer)
