@@ -107,7 +107,7 @@ class CancelRoutes:
         chosen, limit = _selected(document.get("selector")), selection.limit(document, SELECTED_MAX)
         why = {name: document[name] for name in _WHY if name in document}
         page = (await self._reads.ask(
-            request, self._services.reader.runs, scope, chosen, cursor=document.get("cursor"), limit=limit
+            request, self._services.reader.runs, scope, chosen, cursor=selection.cursor(document), limit=limit
         )).value  # fmt: skip
         key, told, position = requests.command_id(request), list[dict[str, Any]](), ""
         deadline = asyncio.get_running_loop().time() + ANSWER_SECONDS

@@ -148,7 +148,8 @@ class RerunRoutes:
         chosen, limit = selection.read(document.get("selector"), _DEAD), selection.limit(document, SELECTED_MAX)
         how = {name: document[name] for name in _HOW if name in document}
         page = (await self._reads.ask(
-            request, self._services.reader.runs, scope, chosen, cursor=document.get("cursor"), limit=limit, newest=False
+            request, self._services.reader.runs, scope, chosen, cursor=selection.cursor(document), limit=limit,
+            newest=False,
         )).value  # fmt: skip
         key, position = requests.command_id(request), ""
         redriven: list[dict[str, Any]] = []

@@ -41,6 +41,14 @@ def limit(document: Mapping[str, Any], most: int) -> int:
     return wanted
 
 
+def cursor(document: Mapping[str, Any]) -> str | None:
+    """Where it goes on; None where it begins."""
+    given = document.get("cursor")
+    if given is not None and not isinstance(given, str):
+        raise Refused(Fault(pointer="/cursor", code="type", message="must be a string", remedy="start without"))
+    return given
+
+
 def read(selector: Any, states: Collection[str], *, more: Collection[str] = ()) -> RunFilter:
     """`{}` names all in `states`; what stands in it must all fit. `more` are further texts, fields of the filter."""
     if not isinstance(selector, dict):

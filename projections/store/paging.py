@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from sqlalchemy import and_, or_
+from sqlalchemy import String, and_, or_
 
 from schemas.faults import Fault, Refused
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LIMIT = 100
 NOT_OURS = Fault(pointer="/cursor", code="cursor", message="is not a cursor that we gave", remedy="start without")
 LIMIT_MAX = 500  # a page is built in memory
+NUMBERS_END = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,11 @@ class Order:
 
     column: Column[Any]
     descending: bool = False
+
+    @property
+    def kind(self) -> type:
+        """Of what stands for it in a cursor: instants are their milliseconds."""
+        return str if isinstance(self.column.type, String) else int
 
     def clause(self) -> ColumnElement[Any]:
         """For ORDER BY."""
@@ -70,15 +76,22 @@ def write(values: Sequence[Any]) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(list(values))).rstrip(b"=").decode()
 
 
-def read(cursor: str, length: int) -> list[Any]:
-    """What stands in a cursor that `write` made; `Refused` for any other."""
+def read(cursor: str, kinds: Sequence[type]) -> list[Any]:
+    """What stands in a cursor that `write` made of values of these kinds; `Refused` for any other."""
     try:
         values = orjson.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
     except (binascii.Error, UnicodeEncodeError, orjson.JSONDecodeError):
         values = None
-    if not isinstance(values, list) or len(values) != length or not all(isinstance(item, str | int) for item in values):
+    if not isinstance(values, list) or len(values) != len(kinds) or not all(map(_can_be, values, kinds)):
         raise Refused(NOT_OURS)
     return values
+
+
+def _can_be(value: Any, kind: type) -> bool:
+    """Whether a database can compare it: none looks for a NUL, or knows numbers of more than 64 bits."""
+    if kind is str:
+        return isinstance(value, str) and "\0" not in value
+    return type(value) is int and -NUMBERS_END <= value < NUMBERS_END
 
 
 def after(order: Sequence[Order], values: Sequence[Any]) -> ColumnElement[bool]:

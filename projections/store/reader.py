@@ -18,7 +18,6 @@ from projections.store.database import positions_of
 from projections.store.paging import Order, Page
 from schemas import identity
 from schemas.facts import BreakerState, Cause
-from schemas.faults import Refused
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Select
@@ -427,7 +426,7 @@ class Reader:
 
     def _page(self, query: Select[Any], order: Sequence[Order], cursor: str | None, limit: int | None) -> Page:
         if cursor is not None:
-            query = query.where(paging.after(order, paging.read(cursor, len(order))))
+            query = query.where(paging.after(order, paging.read(cursor, [each.kind for each in order])))
         size = paging.bounded(limit)
         rows = self._all(query.order_by(*(each.clause() for each in order)).limit(size + 1))
         return Page(rows=rows[:size], order=order, more=len(rows) > size)
@@ -452,10 +451,7 @@ def _log_cursor(cursor: str | None) -> tuple[int, ...]:
     """Behind which record and line of it."""
     if cursor is None:
         return -1, -1
-    values = paging.read(cursor, 2)
-    if not all(isinstance(value, int) for value in values):
-        raise Refused(paging.NOT_OURS)
-    return tuple(values)
+    return tuple(paging.read(cursor, (int, int)))
 
 
 def _log_page(

@@ -181,6 +181,8 @@ async def test_a_run_that_ended_meanwhile_is_counted_as_finished_and_a_refusal_a
         ({"selector": {"labels": {"a": "x\0"}}}, "/selector/labels"),
         ({"selector": {"labels": {"a": 1}}}, "/selector/labels"),
         ({"selector": {}, "limit": 201}, "/limit"),
+        ({"selector": {}, "cursor": 5}, "/cursor"),
+        ({"selector": {}, "cursor": ["a"]}, "/cursor"),
         ({"selector": {}, "payload": {}}, "/payload"),
     ],
 )

@@ -217,6 +217,8 @@ async def test_a_repeated_selection_is_the_same_commands(house):
         ({"selector": {"from": "noon"}}, "/selector/from"),
         ({"selector": {}, "limit": 51}, "/limit"),
         ({"selector": {}, "limit": True}, "/limit"),
+        ({"selector": {}, "cursor": 5}, "/cursor"),
+        ({"selector": {}, "cursor": ""}, "/cursor"),
         ({"selector": {}, "payload": {}}, "/payload"),
     ],
 )

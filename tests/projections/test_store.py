@@ -95,7 +95,10 @@ def test_runs_are_found_by_schedule_state_label_and_time(model):
 
 
 def test_a_cursor_of_somebody_else_is_refused(model):
-    for cursor in ("x", "!!", paging.write([1]), paging.write([[1], 2, 3]), "é"):
+    """Also one whose values no database could compare with what stands in the columns."""
+    values: tuple[list[Any], ...]
+    values = ([1], [[1], 2, 3], ["1", "a", "b"], [1, 2, 3], [True, "a", "b"], [2**63, "a", "b"], [1, "a\0", "b"])
+    for cursor in ("x", "!!", "é", *map(paging.write, values)):
         with pytest.raises(Refused) as refusal:
             model.reader.runs(ACME, RunFilter(), cursor=cursor)
         assert refusal.value.faults[0].pointer == "/cursor"
