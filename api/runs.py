@@ -130,7 +130,7 @@ def in_full(
     row = reader.run(scope, run_id)
     if row is None:
         return None
-    types = (RunCreated.TYPE, RunFinished.TYPE)
+    types = (RunCreated.TYPE,) if row["outcome"] is None else (RunCreated.TYPE, RunFinished.TYPE)
     telling = (history.told(reader, scope, row["schedule"], run_id, type_) for type_ in types)
     return views.run_in_full(
         row, _hand_outs(reader, scope, run_id, attempts), _story(reader, scope, row["schedule"], run_id, events),

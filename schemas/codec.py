@@ -32,6 +32,7 @@ __all__ = [
     "CONTENT_TYPE",
     "TYPES",
     "Envelope",
+    "beginning",
     "decode",
     "dump",
     "dump_shared",
@@ -51,7 +52,8 @@ T = TypeVar("T")
 CONTENT_TYPE = b"application/cloudevents+json"
 
 _DATA = b',"data":'  # stands last, behind strings only, in which a quote would be escaped
-_RUN = b'{"specversion":"1.0","type":"%s","source":"' % RunCreated.TYPE.encode()
+_BEGINNING = '{"specversion":"1.0","type":"%s","source":"'
+_RUN = (_BEGINNING % RunCreated.TYPE).encode()
 
 TYPES: Mapping[str, type[Fact]] = {
     fact.TYPE: fact for fact in FACTS + PUBLISHED_INTERNALS + SCHEDULER_INTERNALS + LINKING + OPERATIONS
@@ -66,6 +68,11 @@ def encode(fact: Fact, *, source: str, time: datetime) -> tuple[str, bytes]:
     _last.fact, _last.data, _last.id = fact, data, id_
     opening = _opening(fact.TYPE, source, time)
     return id_, b"".join((opening, orjson.dumps(subject), b',"id":', orjson.dumps(id_), _DATA, data, b"}"))
+
+
+def beginning(type_: str) -> str:
+    """How each CloudEvent of a type begins, and none of another, whatever stands in its data."""
+    return _BEGINNING % type_
 
 
 def unpublished(fact: Fact, *, source: str, time: datetime) -> bytes:

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from projections.store import tables
 from projections.store.paging import Order, Page
 from projections.store.reader import _within
+from schemas import codec
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -53,10 +54,13 @@ def _bounded(page: Page) -> Page:
 
 
 def told(reader: Reader, scope: Scope, schedule: str, run_id: str, type_: str) -> Row | None:
-    """The first event of a type in the story of a run, wherever in it."""
+    """The first event of a type in the story of a run, wherever in it.
+
+    Whoever made the run chose what stands in its data, which may look like another event.
+    """
     table = tables.STORY
     query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.run_id == run_id)
-    of_type = table.c.event.contains(f'"type":"{type_}"', autoescape=True)
+    of_type = table.c.event.startswith(codec.beginning(type_), autoescape=True)
     return reader._one(query.where(of_type).order_by(table.c.offset).limit(1))  # noqa: SLF001 -- as above
 
 

@@ -96,6 +96,7 @@ def test_a_record_is_a_structured_cloudevent_with_canonical_data():
         b'"reason":"paused","rule":"paused","schedule":"nightly","tenant":"acme","tz_version":"2026a","version":3}}'
     )
     assert id_ == "f1fa115433ed49e228605d11b43b348e"
+    assert record.decode().startswith(codec.beginning("tidewheel.occurrence.skipped.v1"))
 
 
 def test_canonical_data_sorts_keys_at_every_level_and_leaves_defaults_out():

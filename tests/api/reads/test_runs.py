@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from projections.store import history
+from projections.store.reader import Scope
 from schemas.facts import (
     AttemptOutcome,
     Outcome,
@@ -121,6 +123,20 @@ async def test_of_a_run_with_very_many_attempts_the_first_are_shown_and_cursors_
     )  # fmt: skip
     last = await get(house, f"{path}/attempts?newest=true&limit=2")
     assert [each["attempt"] for each in last["attempts"]] == [150, 149]
+
+
+async def test_what_a_run_carries_is_not_taken_for_what_happened_to_it(house):
+    """A payload and a result may look like facts. Of the second run the beginning is not kept any more."""
+    of_type = "tidewheel.run.{}.v1".format
+    first, second = created("report", 60), created("report", 120)
+    first = replace(first, job=replace(first.job, payload={"type": of_type("finished"), "result": "made up"}))
+    house.happened(
+        first, finished(first, 70, result={"rows": 3}), finished(second, 130, result={"type": of_type("created")})
+    )
+    shown = await get(house, f"{ACME}/runs/report.20260301T000100Z")
+    assert (shown["result"], shown["job"]["payload"]["result"]) == ({"rows": 3}, "made up")
+    told = history.told(house.services.reader, Scope(tenant="acme"), "report", second.run_id, of_type("created"))
+    assert told is None
 
 
 async def test_large_events_end_a_page_sooner(house):
