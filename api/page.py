@@ -209,10 +209,10 @@ class PageRoutes:
             backfills=[views.backfill(each) for each in backfills.rows], dependants=dependants,
         )  # fmt: skip
 
-    def _refers(self, scope: Scope, definition: Mapping[str, Any]) -> Mapping[str, str]:
-        """The registered job that a schedule names, and the queue of its runs, as far as that is known."""
-        job = definition.get("job")
-        named = {JOB: job} if isinstance(job, str) else {}
+    def _refers(self, scope: Scope, definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The calendars and the registered job that a schedule names, and its runs' queue, as far as it is known."""
+        job, excluded = definition.get("job"), (definition.get("trigger") or {}).get("exclude") or {}
+        named = {"calendars": excluded.get("calendars") or ()} | ({JOB: job} if isinstance(job, str) else {})
         if isinstance(job, str):
             entry = self._services.reader.entry(scope, JOB, job)
             job = None if entry is None else entry["definition"]
@@ -273,7 +273,7 @@ class PageRoutes:
         run |= {name: run[name][::-1] for name in ("attempts", "events")}  # read as a story
         zone = self._zones([run]).get((tenant, run["schedule"]))
         earlier = {
-            name: _link("", **{**wanted.model_dump(), name: run[f"{name}_cursor"]})
+            name: f"{_link('', **{**wanted.model_dump(), name: run[f'{name}_cursor']})}#{name}"
             for name in ("attempts", "events") if f"{name}_cursor" in run
         }  # fmt: skip
         return self._render(

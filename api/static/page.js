@@ -11,6 +11,14 @@ function busy() {
   return document.hidden || (selected && !selected.isCollapsed) || document.querySelector(TOUCHED);
 }
 
+// Whoever goes through the page with the keyboard stays where they are.
+function renew(old, fresh) {
+  const focused = old.contains(document.activeElement) ? document.activeElement.outerHTML : null;
+  old.replaceChildren(...fresh.childNodes);
+  const same = [...old.querySelectorAll("a, summary, [tabindex]")].find((each) => each.outerHTML === focused);
+  if (same) same.focus({ preventScroll: true });
+}
+
 async function refresh() {
   if (busy()) return;
   try {
@@ -20,7 +28,7 @@ async function refresh() {
     const news = fresh.querySelectorAll("[data-live]");
     if (busy()) return;
     document.querySelectorAll("[data-live]").forEach((old, number) => {
-      if (news[number] && old.innerHTML !== news[number].innerHTML) old.replaceChildren(...news[number].childNodes);
+      if (news[number] && old.innerHTML !== news[number].innerHTML) renew(old, news[number]);
     });
     document.documentElement.classList.remove("stale");
   } catch {

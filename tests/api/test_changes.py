@@ -121,10 +121,11 @@ async def test_the_page_of_a_schedule_leads_to_its_changes_and_to_those_of_what_
     html = (await house.http.get("/schedules/acme/report")).text
     links = set(re.findall(r'href="([^"]+/changes)"', html))
     assert links == {"/schedules/acme/report/changes", "/tenants/acme/changes", "/queues/default/changes"}
-    named = current("report", 3, job="send")
+    named = current("report", 3, job="send", trigger={"cron": "0 2 * * *", "exclude": {"calendars": ["uk"]}})
     house.happened(named)
     html = (await house.http.get("/schedules/acme/report")).text
-    assert {"/jobs/acme/send/changes", "/queues/mail/changes"} <= set(re.findall(r'href="([^"]+/changes)"', html))
+    links = set(re.findall(r'href="([^"]+/changes)"', html))
+    assert {"/jobs/acme/send/changes", "/queues/mail/changes", "/calendars/acme/uk/changes"} <= links
 
 
 @pytest.mark.anyio

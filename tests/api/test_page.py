@@ -239,6 +239,22 @@ def test_a_browser_shows_the_page_follows_what_happens_and_finds_nothing_to_comp
 
 
 @pytest.mark.slow
+def test_a_page_that_refreshes_itself_leaves_a_keyboard_where_it_was(tmp_path: Path):
+    """Whoever went through its links with Tab was thrown back to the top every five seconds."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    with serving(tmp_path) as (house, url), sync_playwright() as playwright:
+        house.happened(*scenes.night(now))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"{url}/schedules")
+        page.get_by_role("link", name="nightly-report").focus()
+        house.happened(*scenes.schedule(now, "brand-new", "0 1 * * *", "UTC"))
+        page.get_by_role("link", name="brand-new").wait_for(timeout=30_000)  # the page refreshed itself
+        assert page.evaluate("document.activeElement.getAttribute('href')") == "/schedules/acme/nightly-report"
+        browser.close()
+
+
+@pytest.mark.slow
 def test_the_page_of_a_run_goes_on_while_its_log_is_open(tmp_path: Path):
     with serving(tmp_path) as (house, url), sync_playwright() as playwright:
         house.happened(RUN, begun())

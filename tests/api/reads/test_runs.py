@@ -168,6 +168,8 @@ async def test_the_page_of_a_run_shows_the_newest_of_very_many_and_leads_to_the_
     html = (await house.http.get("/runs/acme/report.20260301T000100Z")).text
     assert ("no connection 120" in html, "no connection 71" in html, "no connection 70" in html) == (True, True, False)
     (earlier,) = re.findall(r'href="([^"]*)">Earlier attempts', html)
+    assert earlier.endswith("#attempts")
+    assert '<section id="attempts">' in html
     older = (await house.http.get(f"/runs/acme/report.20260301T000100Z{earlier}")).text
     assert "no connection 21<" in older.replace("</td>", "<")
     assert 'href="?">Newest' in older
