@@ -5,29 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from sqlalchemy import select
 
-from projections.store import tables
+from projections.store import paging, tables
 from projections.store.paging import Order, Page
 from projections.store.reader import _within
 from schemas import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from projections.store.reader import Reader, Row, Scope
 
-STORY_BYTES_MAX = 512 * 1024  # of the events of a page: one may have a payload of 64 KiB or an error of some KiB
+PAGE_BYTES_MAX = 512 * 1024  # an event may have a payload of 64 KiB or an error of some KiB, a calendar 130 KB of days
+CHANGES_MAX = 50  # of a page: so many of the largest definitions are read before a page can end sooner
 
 
 def changes(
     reader: Reader, scope: Scope, kind: str, name: str, *, cursor: str | None = None, limit: int | None = None
 ) -> Page:  # fmt: skip
-    """The versions of a reference definition, the newest first."""
+    """The versions of a reference definition, the newest first. A page ends sooner where they are large."""
     table = tables.CHANGES
     query = _within(scope, select(table)).where(table.c.kind == kind, table.c.name == name)
     order = (Order(column=table.c.version, descending=True),)
-    return reader._page(query, order, cursor, limit)  # noqa: SLF001 -- it would not fit into the reader's file
+    limit = min(paging.bounded(limit), CHANGES_MAX)
+    page = reader._page(query, order, cursor, limit)  # noqa: SLF001 -- it would not fit into the reader's file
+    return _bounded(page, lambda row: len(orjson.dumps(row["definition"])))
 
 
 def story(
@@ -40,15 +44,16 @@ def story(
     table = tables.STORY
     query = _within(scope, select(table)).where(table.c.schedule == schedule, table.c.run_id == run_id)
     order = (Order(column=table.c.offset, descending=newest), Order(column=table.c.id, descending=newest))
-    return _bounded(reader._page(query, order, cursor, limit))  # noqa: SLF001 -- as above
+    page = reader._page(query, order, cursor, limit)  # noqa: SLF001 -- as above
+    return _bounded(page, lambda row: len(row["event"]))
 
 
-def _bounded(page: Page) -> Page:
-    """As many events as fit, and one in any case."""
+def _bounded(page: Page, size_of: Callable[[Row], int]) -> Page:
+    """As many rows as fit, and one in any case."""
     size = 0
     for number, row in enumerate(page.rows):
-        size += len(row["event"])
-        if number and size > STORY_BYTES_MAX:
+        size += size_of(row)
+        if number and size > PAGE_BYTES_MAX:
             return replace(page, rows=page.rows[:number], more=True)
     return page
 

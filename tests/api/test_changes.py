@@ -148,6 +148,22 @@ async def test_a_long_value_is_cut_and_the_whole_definition_is_there(house):
     assert long in html
 
 
+@pytest.mark.anyio
+async def test_large_definitions_end_a_page_sooner(house):
+    """A calendar may have ten thousand days, and may be put every day."""
+    months = [f"{year}-{month:02}" for year in range(2000, 2015) for month in range(1, 13)]
+    days = [f"{month}-{day:02}" for month in months for day in range(1, 29)]
+    house.happened(*(entry("calendar", "acme", "uk", number, {"dates": days[number:]}) for number in range(1, 21)))
+    path, seen = "/v1/tenants/acme/calendars/uk/changes?limit=500", []
+    body: dict[str, Any] = {"cursor": ""}
+    while "cursor" in body:
+        response = await house.http.get(f"{path}&cursor={body['cursor']}" if body["cursor"] else path)
+        assert len(response.content) < 600_000
+        body = response.json()
+        seen += [each["version"] for each in body["changes"]]
+    assert seen == [*range(20, 0, -1)]
+
+
 def shown(page: Page, url: str, width: int) -> tuple[int, bool]:
     """How many changes are seen, and whether the page itself stays within the window."""
     page.set_viewport_size({"width": width, "height": 900})
