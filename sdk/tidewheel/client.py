@@ -235,9 +235,9 @@ class Client(Asking):
         """Registered jobs by name; `cursor`, `limit`."""
         return self._list("jobs", tenant, wanted)
 
-    def delete_job(self, name: str, *, tenant: str | None = None) -> Written:
+    def delete_job(self, name: str, *, tenant: str | None = None, note: str = "", by: str = "") -> Written:
         """Remove a registered job; schedules that name it skip their occurrences."""
-        return self._write("DELETE", self._path("jobs", name, tenant), None)
+        return self._write("DELETE", _said(self._path("jobs", name, tenant), note, by), None)
 
     # --- calendars, queues, tenants ---
 
@@ -262,9 +262,9 @@ class Client(Asking):
         """Calendars by name; `cursor`, `limit`."""
         return self._list("calendars", tenant, wanted)
 
-    def delete_calendar(self, name: str, *, tenant: str | None = None) -> Written:
+    def delete_calendar(self, name: str, *, tenant: str | None = None, note: str = "", by: str = "") -> Written:
         """Remove a calendar; schedules that name it exclude nothing by it."""
-        return self._write("DELETE", self._path("calendars", name, tenant), None)
+        return self._write("DELETE", _said(self._path("calendars", name, tenant), note, by), None)
 
     def put_queue(
         self,
@@ -290,9 +290,9 @@ class Client(Asking):
         """What waits and runs in a queue, shard by shard; it need not be declared."""
         return self._read(path_of("queues", name) + "/backlog")
 
-    def delete_queue(self, name: str) -> Written:
+    def delete_queue(self, name: str, *, note: str = "", by: str = "") -> Written:
         """Remove a queue's definition; it goes on with the defaults."""
-        return self._write("DELETE", path_of("queues", name), None)
+        return self._write("DELETE", _said(path_of("queues", name), note, by), None)
 
     def pause_queue(self, name: str, *, note: str = "", by: str = "") -> Written:
         """Hand nothing out of a queue until it is resumed; what runs goes on. Refused where somebody changes it too."""
@@ -333,9 +333,9 @@ class Client(Asking):
         """Tenants that have schedules or are declared."""
         return self._list("tenants", ALL_TENANTS, {})
 
-    def delete_tenant(self, name: str) -> Written:
+    def delete_tenant(self, name: str, *, note: str = "", by: str = "") -> Written:
         """Remove a tenant's definition; what it has stays."""
-        return self._write("DELETE", path_of("tenants", name), None)
+        return self._write("DELETE", _said(path_of("tenants", name), note, by), None)
 
     # --- workers ---
 
@@ -445,10 +445,11 @@ class Client(Asking):
         return self._list("breakers", tenant, wanted)
 
     def reset_breaker(
-        self, queue: str, breaker: str | None = None, *, tenant: str | None = None, note: str = ""
+        self, queue: str, breaker: str | None = None, *, tenant: str | None = None, note: str = "", by: str = ""
     ) -> Written:
         """Close a breaker (`job:send-report`, `host:api.example.com`), or all; the answer lists what was not closed."""
-        body = given(queue=queue, breaker=breaker, all=True if breaker is None else None, note=note or None)
+        every = True if breaker is None else None
+        body = given(queue=queue, breaker=breaker, all=every, note=note or None, by=by or None)
         return self._write("POST", f"/v1/tenants/{quote(tenant or self.tenant, safe='')}/breakers:reset", body)
 
     # --- what happens ---

@@ -60,13 +60,13 @@ def apply(
     """
     if prune is not bool(labels):
         raise click.UsageError("--prune and --label belong together: the labels say what may be deleted")
-    documents = read(paths)
+    documents, said = read(paths), {"note": note, "by": by}
     counts: Counter[str] = Counter()
     with options.connect(url, tenant) as client:
-        each = partial(_plan, Beside(documents, client.tenant)) if plan else partial(_put, {"note": note, "by": by})
+        each = partial(_plan, Beside(documents, client.tenant)) if plan else partial(_put, said)
         _tell(counts, _each_of(client, each, _once_each(client, definitions.in_order(documents))))
         if prune and documents and not counts["refused"]:
-            _tell(counts, _pruned(client, documents, labels, plan=plan))
+            _tell(counts, _pruned(client, documents, labels, said, plan=plan))
     output.say(", ".join(f"{count} {change}" for change, count in sorted(counts.items())) or "nothing to apply")
     if counts["refused"] or not documents:
         click.get_current_context().exit(1)
@@ -162,7 +162,7 @@ def _or_refused(client: Client, document: Document, act: Callable[[], tuple[str,
 
 
 def _pruned(
-    client: Client, documents: list[Document], labels: tuple[str, ...], *, plan: bool
+    client: Client, documents: list[Document], labels: tuple[str, ...], said: Mapping[str, str], *, plan: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """Delete the schedules with these labels, in the tenants of the files, that stand in none of them."""
     named = {(document.tenant or client.tenant, document.name) for document in documents if document.kind == "Schedule"}
@@ -170,7 +170,7 @@ def _pruned(
         for name in [name for name in _labelled(client, tenant, labels) if (tenant, name) not in named]:
             touched = list(planning.dependants(client.get_schedule(name, tenant=tenant))) if plan else ()
             if not plan:
-                client.delete_schedule(name, tenant=tenant)
+                client.delete_schedule(name, tenant=tenant, note=said["note"], by=said["by"])
             yield "deleted", [f"Schedule {tenant}/{name}", *touched]
 
 

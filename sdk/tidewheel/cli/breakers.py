@@ -38,16 +38,17 @@ def list_(*, tenant: str | None, as_json: bool, url: str | None, **wanted: Any) 
 @click.option("--all", "all_", is_flag=True, help="All of the tenant in the queue.")
 @click.option("--queue", default="default", show_default=True)
 @click.option("--note", default="", help="Why; it stands in the record.")
+@options.by
 @options.tenant
 @options.url
 def reset(
-    *, breaker: str | None, all_: bool, queue: str, note: str, tenant: str | None, url: str | None
+    *, breaker: str | None, all_: bool, queue: str, note: str, by: str, tenant: str | None, url: str | None
 ) -> None:  # fmt: skip
     """Close BREAKER (job:send-report, schedule:nightly, host:api.example.com): all that waits behind it may go."""
     if all_ == bool(breaker):
         raise click.UsageError("name a breaker, or give --all")
     with options.connect(url, tenant) as client:
-        body = client.reset_breaker(queue, breaker, note=note).body
+        body = client.reset_breaker(queue, breaker, note=note, by=by).body
     for each in body.get("reset") or ():
         since = output.when(each.get("since"))
         output.say(f"{client.tenant}/{each['breaker']} closed; it was {each['was'].replace('_', ' ')} since {since}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -95,12 +96,13 @@ def holidays(*, country: str, subdivision: str | None, years: range, name: str |
 
 @calendars.command()
 @click.argument("names", nargs=-1, required=True)
+@options.said
 @options.tenant
 @options.url
-def delete(*, names: tuple[str, ...], tenant: str | None, url: str | None) -> None:
+def delete(*, names: tuple[str, ...], note: str, by: str, tenant: str | None, url: str | None) -> None:
     """Remove calendars. Schedules that name them exclude nothing by them."""
     with options.connect(url, tenant) as client:
-        naming.delete_each(client, names, client.delete_calendar)
+        naming.delete_each(client, names, partial(client.delete_calendar, note=note, by=by))
 
 
 def _row(calendar: Mapping[str, Any]) -> tuple[Any, ...]:

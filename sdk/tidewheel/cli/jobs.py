@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -67,12 +68,13 @@ def run(
 
 @jobs.command()
 @click.argument("names", nargs=-1, required=True)
+@options.said
 @options.tenant
 @options.url
-def delete(*, names: tuple[str, ...], tenant: str | None, url: str | None) -> None:
+def delete(*, names: tuple[str, ...], note: str, by: str, tenant: str | None, url: str | None) -> None:
     """Remove jobs. Schedules that name them skip their occurrences (`no_job`)."""
     with options.connect(url, tenant) as client:
-        naming.delete_each(client, names, client.delete_job)
+        naming.delete_each(client, names, partial(client.delete_job, note=note, by=by))
 
 
 def _row(job: Mapping[str, Any]) -> tuple[Any, ...]:

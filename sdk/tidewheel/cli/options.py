@@ -36,6 +36,11 @@ by = click.option("--by", default=_user, show_default="the user's name", help="W
 cursor = click.option("--cursor", help="Go on where a list ended.")
 
 
+def said(function: F) -> F:
+    """--note and --by of what stands among the changes of a thing."""
+    return click.option("--note", default="", help="Why; it stands among the changes.")(by(function))
+
+
 def between(function: F) -> F:
     """--from and --to."""
     upper = click.option("--to", "to", type=INSTANT, help="Before this instant.")

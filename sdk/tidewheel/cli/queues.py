@@ -76,8 +76,7 @@ def pause(*, names: tuple[str, ...], note: str, by: str, url: str | None) -> Non
 
 @queues.command()
 @click.argument("names", nargs=-1, required=True)
-@click.option("--note", default="", help="Why; it stands among the changes.")
-@options.by
+@options.said
 @options.url
 def resume(*, names: tuple[str, ...], note: str, by: str, url: str | None) -> None:
     """Hand out again what waits."""
@@ -91,13 +90,14 @@ def resume(*, names: tuple[str, ...], note: str, by: str, url: str | None) -> No
 
 @queues.command()
 @click.argument("names", nargs=-1, required=True)
+@options.said
 @options.url
-def delete(*, names: tuple[str, ...], url: str | None) -> None:
+def delete(*, names: tuple[str, ...], note: str, by: str, url: str | None) -> None:
     """Remove definitions. The queues go on with the defaults."""
     with options.connect(url) as client:
 
         def act(name: str) -> str:
-            client.delete_queue(name)
+            client.delete_queue(name, note=note, by=by)
             return f"deleted {name}"
 
         naming.each_of_nobody(names, act)

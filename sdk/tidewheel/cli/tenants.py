@@ -41,13 +41,14 @@ def show(*, name: str, as_json: bool, url: str | None) -> None:
 
 @tenants.command()
 @click.argument("names", nargs=-1, required=True)
+@options.said
 @options.url
-def delete(*, names: tuple[str, ...], url: str | None) -> None:
+def delete(*, names: tuple[str, ...], note: str, by: str, url: str | None) -> None:
     """Remove definitions. What the tenants have stays, without quotas."""
     with options.connect(url) as client:
 
         def act(name: str) -> str:
-            client.delete_tenant(name)
+            client.delete_tenant(name, note=note, by=by)
             return f"deleted {name}"
 
         naming.each_of_nobody(names, act)

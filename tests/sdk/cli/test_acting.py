@@ -1,5 +1,7 @@
 """What a command does to one thing or to several, and what it says of each."""
 
+import pytest
+
 from tests.sdk.fake_server import Response
 
 
@@ -63,12 +65,18 @@ def test_a_cancel_says_what_was_true(tidewheel_, routes):
 
 def test_deleting_can_cancel_open_runs(tidewheel_, routes):
     routes["DELETE", "/v1/tenants/default/schedules/a?runs=cancel&by=ann"] = Response({})
-    routes["DELETE", "/v1/tenants/default/jobs/j"] = Response({})
-    routes["DELETE", "/v1/tenants/acme/calendars/uk"] = Response({})
-    routes["DELETE", "/v1/queues/q"] = Response({})
-    routes["DELETE", "/v1/tenants/acme"] = Response({})
     assert tidewheel_("schedules", "delete", "a", "--runs", "cancel") == (0, "deleted default/a\n", "")
-    assert tidewheel_("jobs", "delete", "j") == (0, "deleted default/j\n", "")
-    assert tidewheel_("calendars", "delete", "acme/uk") == (0, "deleted acme/uk\n", "")
-    assert tidewheel_("queues", "delete", "q") == (0, "deleted q\n", "")
-    assert tidewheel_("tenants", "delete", "acme") == (0, "deleted acme\n", "")
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "path", "said"),
+    [
+        ("jobs", "j", "/v1/tenants/default/jobs/j", "default/j"),
+        ("calendars", "acme/uk", "/v1/tenants/acme/calendars/uk", "acme/uk"),
+        ("queues", "q", "/v1/queues/q", "q"),
+        ("tenants", "acme", "/v1/tenants/acme", "acme"),
+    ],
+)
+def test_who_deletes_and_why_stands_among_the_changes(tidewheel_, routes, group, name, path, said):
+    routes["DELETE", f"{path}?note=moved&by=bob"] = Response({})
+    assert tidewheel_(group, "delete", name, "--note", "moved", "--by", "bob") == (0, f"deleted {said}\n", "")

@@ -166,8 +166,8 @@ def test_pruning_deletes_what_has_the_label_and_stands_in_no_file(tidewheel_, ro
     path = "/v1/tenants/default/schedules"
     routes["PUT", f"{path}/a"] = Response({"changed": False})
     routes["GET", f"{path}?label=team%3Dfinance&limit=500"] = Response({"schedules": [{"name": "a"}, {"name": "b"}]})
-    routes["DELETE", f"{path}/b"] = Response({})
-    assert tidewheel_("apply", "-f", "-", "--prune", "--label", "team=finance", stdin=ONE)[:2] == (
+    routes["DELETE", f"{path}/b?note=tidied&by=ann"] = Response({})
+    assert tidewheel_("apply", "-f", "-", "--note", "tidied", "--prune", "--label", "team=finance", stdin=ONE)[:2] == (
         0,
         "unchanged Schedule default/a\ndeleted Schedule default/b\n1 deleted, 1 unchanged\n",
     )

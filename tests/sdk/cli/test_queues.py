@@ -119,6 +119,7 @@ def test_a_breaker_is_closed_and_says_what_it_was(tidewheel_, routes, requests):
     assert out == (0, "acme/job:a closed; it was half open since 2026-03-01 00:00:00Z\n", "")
     assert tidewheel_("breakers", "reset", "--all", "--tenant", "acme") == (0, "nothing was open\n", "")
     assert [each.json for each in requests] == [
-        {"queue": "mail", "breaker": "job:a", "note": "mended"}, {"queue": "default", "all": True},
+        {"queue": "mail", "breaker": "job:a", "note": "mended", "by": "ann"},
+        {"queue": "default", "all": True, "by": "ann"},
     ]  # fmt: skip
     assert tidewheel_("breakers", "reset")[0] == 2
