@@ -19,8 +19,6 @@ from tests.dispatcher.harness import (
     succeeded,
 )
 
-# --- hosts --------------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("type_", ["http:503", "http:429", "http:timeout", "http:unreachable", "http:broken"])
 def test_a_host_that_is_not_well_holds_all_jobs_that_call_it_and_no_others(type_):
@@ -73,9 +71,6 @@ def test_a_run_behind_its_jobs_breaker_is_still_held_by_its_host_when_that_one_c
 )
 def test_a_hosts_breaker_is_named_by_host_and_port(url, name):
     assert breakers.host_of(to_host(1, url)) == name
-
-
-# --- definitions, takeovers ---------------------------------------------------------------------------------------
 
 
 def test_what_is_counted_of_a_host_that_hangs_is_the_attempt_that_took_too_long():
