@@ -17,14 +17,14 @@ from fastapi import APIRouter, Query, Request, Response
 
 from api import requests
 from api.reading import read_instant
-from api.services import Load, Planned
+from api.services import NONE, Load, Planned
 from projections.store.reader import ALL, Scope
 from schemas.faults import Fault, Refused
 
 if TYPE_CHECKING:
     from api import views
     from api.reading import Reads
-    from api.services import ApiServices
+    from api.services import ApiServices, Definitions
 
 DAYS, DAYS_MAX = 7, 31
 PAGE = 500  # of schedules, as they are read
@@ -89,14 +89,17 @@ class Loads:
             from_=begin, to=end, load=self._services.arithmetic.load(wanted, begin, end), paused=paused
         )  # fmt: skip
 
-    def alone(self, planned: Planned, queue: str, of: Counted) -> Counter[int]:
+    def alone(self, planned: Planned, queue: str, of: Counted, beside: Definitions = NONE) -> Counter[int]:
         """The minutes of one definition in a queue, of the span of what was counted."""
-        found = self._services.arithmetic.load((planned,), of.from_, of.to)
+        found = self._services.arithmetic.load((planned,), of.from_, of.to, beside=beside)
         return Counter(found.minutes.get((queue, planned.tenant), {}))
 
-    def planned(self, tenant: str, name: str, definition: Mapping[str, Any]) -> Planned:
+    def planned(self, tenant: str, name: str, definition: Mapping[str, Any], beside: Definitions = NONE) -> Planned:
         """A definition that is thought of."""
-        return planned_of(tenant, name, definition, self._queues(Scope(tenant=tenant)))
+        come = {
+            (owner, job): each.get("queue", "default") for (kind, owner, job), each in beside.items() if kind == "job"
+        }
+        return planned_of(tenant, name, definition, {**self._queues(Scope(tenant=tenant)), **come})
 
     def _queues(self, scope: Scope) -> Mapping[tuple[str, str], str]:
         """The queue of each registered job."""
@@ -168,7 +171,9 @@ def shown(counted: Counted) -> views.Json:
     }
 
 
-def effect(loads: Loads, now: datetime, wanted: Planned, current: Mapping[str, Any] | None) -> views.Json:
+def effect(
+    loads: Loads, now: datetime, wanted: Planned, current: Mapping[str, Any] | None, beside: Definitions = NONE
+) -> views.Json:
     """What a definition does to its queue in a week: its fullest minute before and after, and where it comes together.
 
     Of a definition that is in force already the new one takes the place.
@@ -178,7 +183,7 @@ def effect(loads: Loads, now: datetime, wanted: Planned, current: Mapping[str, A
     after = Counter(was)
     if current is not None:
         after.subtract(loads.alone(loads.planned(wanted.tenant, wanted.name, current), wanted.queue, before))
-    own = loads.alone(wanted, wanted.queue, before)
+    own = loads.alone(wanted, wanted.queue, before, beside)
     after.update(own)
     meets = busiest({minute: after[minute] for minute in own}, MET)
     return {

@@ -127,7 +127,7 @@ class PreviewRoutes:
             **change_of(_definition(current, before), outlook.definition),
             "difference": of_occurrences(before, outlook, begin, end, limit) if before else {},
             **self._dependants(tenant, name),
-            **({"load": self._load(tenant, name, outlook.definition, current)} if load else {}),
+            **({"load": self._load(tenant, name, outlook.definition, current, beside)} if load else {}),
         }
 
     def _dependants(self, tenant: str, name: str) -> views.Json:
@@ -136,11 +136,12 @@ class PreviewRoutes:
         return {"dependants": found} if found else {}
 
     def _load(
-        self, tenant: str, name: str, definition: Mapping[str, Any], current: views.Row | None
-    ) -> views.Json:  # fmt: skip
+        self, tenant: str, name: str, definition: Mapping[str, Any], current: views.Row | None, beside: Definitions
+    ) -> views.Json:
         """What it does to the load of its queue. What is paused asks for nothing."""
         in_force = current["definition"] if current and current["state"] == "active" else None
-        return effect(self._loads, self._services.now(), self._loads.planned(tenant, name, definition), in_force)
+        wanted = self._loads.planned(tenant, name, definition, beside)
+        return effect(self._loads, self._services.now(), wanted, in_force, beside)
 
     def _reference(self, kind: str, tenant: str, name: str, definition: dict[str, Any]) -> views.Json:
         meant = meant_by(kind, tenant, name)

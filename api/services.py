@@ -107,8 +107,10 @@ class Load:
 class Arithmetic(Protocol):
     """The scheduler's arithmetic, asked about everything at once."""
 
-    def load(self, schedules: Iterable[Planned], from_: datetime, to: datetime) -> Load:
-        """How many runs come in which minute."""
+    def load(
+        self, schedules: Iterable[Planned], from_: datetime, to: datetime, *, beside: Definitions = NONE
+    ) -> Load:  # fmt: skip
+        """How many runs come in which minute; what would be put `beside` counts as for a `Forecast`."""
         ...
 
     def zones(self) -> tuple[str, Mapping[str, str]]:

@@ -66,13 +66,16 @@ class Arithmetic:
     """`api.services.Arithmetic`, by what the catalog says now of calendars and freezes."""
 
     def __init__(self, entry: Entry) -> None:
-        self._look = _look(entry)
+        self._entry = entry
 
-    def load(self, schedules: Iterable[Planned], from_: datetime, to: datetime) -> Load:
+    def load(
+        self, schedules: Iterable[Planned], from_: datetime, to: datetime, *, beside: Definitions = NONE
+    ) -> Load:  # fmt: skip
         """See `Arithmetic.load`."""
         found = load.counted(
             (load.Planned(tenant=s.tenant, name=s.name, queue=s.queue, definition=s.definition) for s in schedules),
-            from_, to, lru_cache(maxsize=None)(self._look),  # of one answer: a tenant is asked for once
+            from_, to,
+            lru_cache(maxsize=None)(_look(partial(_or_beside, self._entry, beside))),  # a tenant is asked for once
         )  # fmt: skip
         return Load(
             minutes=found.minutes, schedules=found.schedules, occurrences=found.occurrences, cut=tuple(found.cut)

@@ -46,8 +46,9 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in answer.get("warnings") or ())
     if answer.get("fields"):
         yield f"changes {', '.join(answer['fields'])}"
-    difference = answer.get("difference")
-    if answer["change"] == "updated" and difference:
+    difference = answer.get("difference") or {}
+    # What stands beside an unchanged schedule, such as its calendar, may change when it is due.
+    if difference and (answer["change"] == "updated" or difference.get("added") or difference.get("removed")):
         yield f"occurrences: {compared(difference)}"
         yield from _instants(difference)
     if answer["change"] in ("created", "updated"):

@@ -151,6 +151,19 @@ async def test_a_job_and_the_freezes_of_its_queue_take_part_too(house):
     assert [(each["nominal_time"], each["reason"]) for each in told["skipped"]] == [("2026-03-03T02:00:00Z", "frozen")]
 
 
+async def test_the_load_of_a_queue_counts_what_stands_beside_too(house):
+    """Of a job that stands in the same file the queue is known; the third of March is taken out."""
+    job = {"kind": "Job", "name": "send", "queue": "mail", "target": {"type": "task", "name": "work"}}
+    response = await house.http.post(
+        f"{FIRST_DAYS}&load=true",
+        json={**CLOSED, "job": "send", "beside": [job, {**HOLIDAYS, "dates": ["2026-03-02"]}]},
+    )
+    load = response.json()["load"]
+    assert (load["queue"], load["occurrences"], load["busiest_after"]) == (
+        "mail", 6, {"at": "2026-03-03T02:00:00Z", "count": 1}
+    )  # fmt: skip
+
+
 async def test_what_an_apply_would_refuse_is_not_there_for_a_preview(house):
     told = await previewed(house, CLOSED, beside=[{**HOLIDAYS, "dates": ["soon"]}])
     assert told["warnings"] == [NO_CALENDAR]

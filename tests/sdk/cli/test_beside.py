@@ -56,6 +56,17 @@ def test_a_preview_takes_the_calendars_of_its_files_along_and_tells_its_warnings
     assert requests[0].json["beside"] == WITH_IT
 
 
+def test_a_plan_says_what_a_calendar_changes_for_a_schedule_that_stays(tidewheel_, routes):
+    difference = {"added": [], "removed": ["2026-12-25T02:00:00Z"], "moved": [], "unchanged": 30}
+    routes["POST", "/v1/tenants/default/preview"] = Response({"change": "unchanged", "difference": difference})
+    out = tidewheel_("apply", "-f", "-", "--plan", stdin="kind: Schedule\nname: a\n")[1].splitlines()
+    assert out[:3] == [
+        "unchanged Schedule default/a",
+        "  occurrences: 0 more, 1 fewer, 30 the same",
+        "  - 2026-12-25 02:00:00Z",
+    ]
+
+
 def test_a_plan_takes_them_along_and_tells_warnings_as_an_apply_does(tidewheel_, routes, requests):
     routes["POST", "/v1/tenants/acme/preview"] = Response({"change": "created", "warnings": [WARNING]})
     routes["POST", "/v1/tenants/default/preview"] = Response({"change": "unchanged"})
