@@ -21,7 +21,7 @@ from api.reading import read_instant
 from api.references import kind_of, normal_form
 from api.schedules import FILE_FIELDS
 from projections.store.reader import Scope, Span
-from schemas import definitions, references
+from schemas import definitions, identity, references
 from schemas.faults import Fault, Refused
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ class PreviewRoutes:
     ) -> views.Json:
         beside = _beside(tenant, document.pop("beside", []))
         name = document.get("name", UNNAMED)
-        if not isinstance(name, str):
-            raise Refused(Fault(pointer="/name", code="type", message="must be a string"))
+        if not (isinstance(name, str) and identity.is_name(name)):
+            raise Refused(Fault(pointer="/name", code="name", message=f"must be {requests.NAMES}"))
         definition = {field: value for field, value in document.items() if field not in FILE_FIELDS}
         if (kind := kind_of(document)) is not None:
             return self._reference(kind, tenant, name, definition)

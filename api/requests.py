@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from fastapi import Request
 
+NAMES = "1-128 of A-Z a-z 0-9 . _ - and start with a letter or digit"
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}\Z")
 
 
@@ -47,10 +48,7 @@ def only(document: Mapping[str, Any], known: Iterable[str]) -> None:
 def name(text: str, what: str) -> str:
     """A name in a path; one that cannot be is not found, whatever the method."""
     if not identity.is_name(text):
-        fault = Fault(
-            pointer=f"/{what}", code="name",
-            message="must be 1-128 of A-Z a-z 0-9 . _ - and start with a letter or digit",
-        )  # fmt: skip
+        fault = Fault(pointer=f"/{what}", code="name", message=f"must be {NAMES}")
         raise Problem(404, "not_found", f"{text[:128]!r} cannot be the name of a {what}.", faults=[fault])
     return text
 

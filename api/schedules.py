@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api import changes, requests, views, writes
+from api import changes, requests, selection, views, writes
 from api.backlog import backlog, held
 from api.declared import Declared
 from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, OVERLAP, PAYLOAD, SAID, accepts, takes
@@ -266,8 +266,9 @@ def _selected(selector: Any) -> dict[str, str]:
         raise Refused(Fault(pointer="/selector", code="missing", message=message))
     labels: dict[str, str] = selector.get("labels", {})
     unknown = [refusals.unknown_field(field, ("labels",), "/selector") for field in selector if field != "labels"]
-    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
-        unknown.append(Fault(pointer="/selector/labels", code="type", message="must be an object of strings"))
+    if not isinstance(labels, dict) or not all(map(selection.is_text, (*labels, *labels.values()))):
+        message = "must be an object of strings without NUL"
+        unknown.append(Fault(pointer="/selector/labels", code="type", message=message))
     if unknown:
         raise Refused(*unknown)
     return labels

@@ -57,12 +57,12 @@ def read(selector: Any, states: Collection[str], *, more: Collection[str] = ()) 
     known = (*FIELDS, *more)
     faults = [refusals.unknown_field(field, known, "/selector") for field in selector if field not in known]
     labels = selector.get("labels", {})
-    if not isinstance(labels, dict) or not all(map(_is_text, (*labels, *labels.values()))):
+    if not isinstance(labels, dict) or not all(map(is_text, (*labels, *labels.values()))):
         faults.append(Fault(pointer="/selector/labels", code="type", message="must have strings without NUL"))
     faults += [
         Fault(pointer=f"/selector/{field}", code="type", message="must be a string without NUL")
         for field in ("schedule", "from", "to", *more)
-        if not _is_text(selector.get(field, ""))
+        if not is_text(selector.get(field, ""))
     ]
     if faults:
         raise Refused(*faults)
@@ -73,6 +73,6 @@ def read(selector: Any, states: Collection[str], *, more: Collection[str] = ()) 
     )  # fmt: skip
 
 
-def _is_text(value: Any) -> bool:
+def is_text(value: Any) -> bool:
     """Whether a filter can ask for it: no database looks for a NUL."""
     return isinstance(value, str) and "\0" not in value

@@ -259,6 +259,12 @@ async def test_a_selector_must_be_given_so_that_all_is_never_an_accident(house):
     assert (response.status_code, response.json()["faults"][0]["pointer"]) == (422, "/selector")
 
 
+@pytest.mark.parametrize("labels", [{"team": "a\0"}, {"team\0": "a"}, {"team": 1}, ["team"]])
+async def test_labels_of_a_selector_are_texts_that_a_database_can_look_for(house, labels):
+    response = await house.http.post("/v1/tenants/acme/schedules:pause", json={"selector": {"labels": labels}})
+    assert (response.status_code, response.json()["faults"][0]["pointer"]) == (422, "/selector/labels")
+
+
 async def test_answers_find_their_requests_among_many(house):
     house.owner = lambda command, record: [answer(record, 200, body={"name": command["data"]["name"]})]
     names = [f"s{number}" for number in range(50)]

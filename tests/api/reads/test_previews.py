@@ -89,6 +89,14 @@ async def test_a_job_that_an_apply_would_change_is_told_by_its_fields(house):
     assert told == {"change": "created"}
 
 
+@pytest.mark.parametrize("name", [7, "", "a b", "a\0", "x" * 129])
+async def test_a_preview_refuses_a_name_that_cannot_be(house, name):
+    """On PostgreSQL a NUL was answered with 500; the others were previewed, and refused when they were applied."""
+    for document in (histories.DEFINITION, {"kind": "Job", "target": {"type": "task", "name": "work"}}):
+        response = await house.http.post(f"{ACME}/preview", json={**document, "name": name})
+        assert (response.status_code, response.json()["faults"][0]["pointer"]) == (422, "/name")
+
+
 async def test_a_preview_refuses_what_an_apply_would_refuse(house):
     broken = {**histories.DEFINITION, "trigger": {"cron": "61 2 * * *"}}
     response = await house.http.post(f"{ACME}/preview", json=broken)
