@@ -41,7 +41,8 @@ NOTE = {"type": "string", "maxLength": NOTE_CHARACTERS_MAX, "description": "why,
 PAYLOAD = {"type": "object", "description": "instead of the definition's"}
 OVERLAP = {"enum": ["allow_all", "skip"], "description": "skip: none while another one is open"}
 AFTER_CATALOG = {"type": "string", "description": "the Tidewheel-Position of a put: decided once that is known"}
-BY = {"type": "string", "maxLength": 256, "description": "who, for those who read its story"}
+BY_CHARACTERS_MAX = 256
+BY = {"type": "string", "maxLength": BY_CHARACTERS_MAX, "description": "who, for those who read its story"}
 # What a definition has no place for, as it is about the change and not about the thing.
 SAID: dict[str, Any] = {
     "parameters": [

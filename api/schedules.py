@@ -10,7 +10,18 @@ from fastapi import APIRouter, Query, Request, Response
 from api import changes, requests, selection, views, writes
 from api.backlog import backlog, held
 from api.declared import Declared
-from api.document import BY, INSTANT, NOTE, NOTE_CHARACTERS_MAX, OVERLAP, PAYLOAD, SAID, accepts, takes
+from api.document import (
+    BY,
+    BY_CHARACTERS_MAX,
+    INSTANT,
+    NOTE,
+    NOTE_CHARACTERS_MAX,
+    OVERLAP,
+    PAYLOAD,
+    SAID,
+    accepts,
+    takes,
+)
 from api.explain import forecast_of
 from api.problems import Problem, not_found
 from api.reading import json_response, read_labels
@@ -34,6 +45,7 @@ _SELECTOR = {
     "additionalProperties": False,
 }
 FILE_FIELDS = ("kind", "tenant", "name")
+SAID_MAX = {"note": NOTE_CHARACTERS_MAX, "by": BY_CHARACTERS_MAX}
 
 
 class ScheduleRoutes:
@@ -52,7 +64,7 @@ class ScheduleRoutes:
         add("/v1/schedules", self.list_all, methods=["GET"], summary="Schedules of all tenants")
         add(many, self.list_of_tenant, methods=["GET"], summary="Schedules of a tenant")
         noted = accepts(note=NOTE, by=BY)
-        chosen = accepts("selector", selector=_SELECTOR, note=NOTE)
+        chosen = accepts("selector", selector=_SELECTOR, note=NOTE, by=BY)
         with_backfill = accepts(note=NOTE, by=BY, backfill={"type": "boolean", "description": "of what it skipped"})
         for_one_run = accepts(payload=PAYLOAD, overlap=OVERLAP, note=NOTE, by=BY)
         what = "Pause all that a selector names"
@@ -208,8 +220,8 @@ class ScheduleRoutes:
         """One command for each schedule that the selector names; the answer says what became of each."""
         scope = Scope(tenant=requests.name(tenant, "tenant"))
         document = await requests.json_object(request)
-        requests.only(document, ("selector", "note"))
-        note = _noted(document)
+        requests.only(document, ("selector", *SAID_MAX))
+        said = _said(document)
         labels = _selected(document.get("selector"))
         answered = await self._reads.ask(
             request, self._services.reader.schedules, scope, labels=labels, limit=SELECTED_MAX
@@ -220,12 +232,12 @@ class ScheduleRoutes:
         key, position = requests.command_id(request), ""
         results = []
         for row in answered.value.rows:
-            data = {"tenant": tenant, "name": row["name"], **note}
+            data = {"tenant": tenant, "name": row["name"], **said}
             answer = await self._services.commander.ask(
                 f"tidewheel.schedule.{verb}.v1", data, f"{key}/{row['name']}"[:128]
             )
-            said = {"status": 202} if answer is None else {**answer.body, "status": answer.status}
-            results.append({**said, "name": row["name"]})
+            told = {"status": 202} if answer is None else {**answer.body, "status": answer.status}
+            results.append({**told, "name": row["name"]})
             position = answer.position if answer is not None else position
         return json_response({"schedules": results}, headers={writes.POSITION: position} if position else {})
 
@@ -248,15 +260,17 @@ def outlook(services: ApiServices, row: views.Row, limit: int = NEXT_SHOWN) -> O
     return forecast_of(services, row, now, now + AHEAD, limit)
 
 
-def _noted(document: dict[str, Any]) -> dict[str, str]:
-    """The note for each of many; refused once, before any of them is written."""
-    if "note" not in document:
-        return {}
-    note = document["note"]
-    if not isinstance(note, str) or len(note) > NOTE_CHARACTERS_MAX:
-        message = f"must be a string of at most {NOTE_CHARACTERS_MAX} characters"
-        raise Refused(Fault(pointer="/note", code="note", message=message))
-    return {"note": note}
+def _said(document: dict[str, Any]) -> dict[str, str]:
+    """Why and who, for each of many; refused once, before any of them is written."""
+    given = {field: document[field] for field in SAID_MAX if field in document}
+    faults = [
+        Fault(pointer=f"/{field}", code=field, message=f"must be a string of at most {SAID_MAX[field]} characters")
+        for field, text in given.items()
+        if not isinstance(text, str) or len(text) > SAID_MAX[field]
+    ]
+    if faults:
+        raise Refused(*faults)
+    return given
 
 
 def _selected(selector: Any) -> dict[str, str]:

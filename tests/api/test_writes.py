@@ -259,6 +259,18 @@ async def test_a_selector_must_be_given_so_that_all_is_never_an_accident(house):
     assert (response.status_code, response.json()["faults"][0]["pointer"]) == (422, "/selector")
 
 
+async def test_who_pauses_many_and_why_is_said_of_each_and_refused_before_any(house):
+    house.happened(histories.current("a"), histories.current("b"))
+    house.owner = lambda command, record: [answer(record, 200, body={"state": "paused"})]
+    many = "/v1/tenants/acme/schedules:pause"
+    refused = await house.http.post(many, json={"selector": {}, "by": "x" * 257, "note": 7})
+    assert [fault["pointer"] for fault in refused.json()["faults"]] == ["/note", "/by"]
+    assert house.commands() == []
+    await house.http.post(many, json={"selector": {}, "by": "ann", "note": "move"})
+    said = [(command["data"]["name"], command["data"]["by"], command["data"]["note"]) for command in house.commands()]
+    assert said == [("a", "ann", "move"), ("b", "ann", "move")]
+
+
 @pytest.mark.parametrize("labels", [{"team": "a\0"}, {"team\0": "a"}, {"team": 1}, ["team"]])
 async def test_labels_of_a_selector_are_texts_that_a_database_can_look_for(house, labels):
     response = await house.http.post("/v1/tenants/acme/schedules:pause", json={"selector": {"labels": labels}})
