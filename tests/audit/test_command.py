@@ -13,19 +13,13 @@ from runtime.clock import SystemClock
 from runtime.logs.embedded import EmbeddedLog
 from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import KafkaSettings
-from tests.audit.world import World, at
+from tests.audit.world import World, at, leave_with_one_lost
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A data folder in which 12:01 was created and 12:02 was lost."""
-    world = World()
-    log = EmbeddedLog(tmp_path / "log", world.clock)
-    world = World(log)
-    world.version()
-    world.created("12:01")
-    world.decided(at("12:02:30"))
-    log.close()
+    leave_with_one_lost(tmp_path)
     return tmp_path
 
 

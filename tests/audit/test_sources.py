@@ -6,21 +6,14 @@ import orjson
 from api.rawlog import _topics, raw_records
 from node.audit import audit
 from node.audit.source import FolderSource, HttpSource
-from runtime.logs.embedded import EmbeddedLog
 from runtime.record import Outgoing, TopicPartition
 from schemas import topics
 from tests.audit.judging import report
-from tests.audit.world import World, at
+from tests.audit.world import at, leave_with_one_lost
 
 
 def test_a_stopped_folder_is_read_as_it_is(tmp_path):
-    world = World()
-    log = EmbeddedLog(tmp_path / "log", world.clock)
-    world = World(log)
-    world.version()
-    world.created("12:01")
-    world.decided(at("12:02:30"))
-    log.close()
+    leave_with_one_lost(tmp_path)
     source = FolderSource(tmp_path)
     result = audit(source)
     source.close()

@@ -1,9 +1,11 @@
 """A small log written by hand: whoever writes it may plant any fault."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from runtime.footer import FOOTER_KEY, Footer, footer_bytes
+from runtime.logs.embedded import EmbeddedLog
 from runtime.logs.simulated import SimulatedLog
 from runtime.record import Outgoing
 from schemas import codec, definitions, identity, topics
@@ -219,3 +221,13 @@ class World:
     def _append(self, topic: str, partition: int, key: str, fact: Fact) -> None:
         _, value = codec.encode(fact, source="tidewheel/scheduler/0", time=self.clock.now())
         self.log.append([Outgoing(topic, partition, key.encode(), value)])
+
+
+def leave_with_one_lost(folder: Path) -> None:
+    """A data folder in which 12:01 was created and 12:02 was lost, as a server that stopped leaves it."""
+    log = EmbeddedLog(folder / "log", World().clock)
+    world = World(log)
+    world.version()
+    world.created("12:01")
+    world.decided(at("12:02:30"))
+    log.close()
