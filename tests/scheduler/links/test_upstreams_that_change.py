@@ -10,7 +10,8 @@ from tests.scheduler.links.waiting import ALL, WINDOW, details, ended, live, pai
 # --- what is mended -----------------------------------------------------------------------------------------------
 
 
-def test_a_backfill_that_mends_a_failure_wakes_what_waits():
+def while_a_failure_is_run_again() -> Shell:
+    """`report` waits for a failed run of `load`, which a backfill is running again."""
     shell = pair()
     live(shell, "10:10")
     ended(shell, 10, "failed")
@@ -21,6 +22,11 @@ def test_a_backfill_that_mends_a_failure_wakes_what_waits():
     )  # fmt: skip
     assert shell.answer().status < 300
     live(shell, "10:41")
+    return shell
+
+
+def test_a_backfill_that_mends_a_failure_wakes_what_waits():
+    shell = while_a_failure_is_run_again()
     shell.finish(shell.last_run("load"))
     told(shell)
     assert shell.created("report") == ["10:30@10:41"]
@@ -28,16 +34,7 @@ def test_a_backfill_that_mends_a_failure_wakes_what_waits():
 
 
 def test_a_backfill_that_fails_again_wakes_nobody():
-    shell = pair()
-    live(shell, "10:10")
-    ended(shell, 10, "failed")
-    live(shell, "10:40")
-    shell.send(
-        "BackfillStart", name="load", reprocess="failed",
-        **{"from": "2024-01-01T10:00:00Z", "to": "2024-01-01T10:20:00Z"},
-    )  # fmt: skip
-    assert shell.answer().status < 300
-    live(shell, "10:41")
+    shell = while_a_failure_is_run_again()
     shell.finish(shell.last_run("load"), "failed")
     told(shell)
     assert shell.created("report") == []
