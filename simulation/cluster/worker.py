@@ -37,6 +37,7 @@ BACKOFF_SECONDS_MAX = 5.0
 FORMER_MAX = 8
 OWN_MAX = 100
 LISTEN_SECONDS = 60.0  # a wait for post; whoever has something to say to this task wakes its reader
+LEASE_SHARE = 1 / 2  # of a lease: the longest that a quiet worker says nothing of it; it ends its work after 2 / 3
 QUIET_SECONDS = 13.5  # between two reports of a quiet worker; its owner misses it after fifteen
 SAID_MAX = 8  # reports that may come once more, or be forged from
 
@@ -79,7 +80,8 @@ class QuietHoldings(Holdings):
     def interval_seconds(self) -> float:
         """See `Holdings.interval_seconds`."""
         usual = Holdings.interval_seconds(self)
-        return QUIET_SECONDS if self.times > 1.0 and usual == IDLE_SECONDS else usual * self.times
+        quiet = QUIET_SECONDS if self.times > 1.0 and usual == IDLE_SECONDS else usual * self.times
+        return min(quiet, min(self._taken_at, default=float("inf")) * LEASE_SHARE)
 
 
 class WorkerProcess:
