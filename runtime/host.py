@@ -7,9 +7,11 @@ loudly and leaves the others running. A log that has lost what the partition wou
 loudly, until an operator accepts the loss or mends the log: it looks twice a minute.
 
 Being fenced means that another process has opened the partition. It is the owner, unless the group still says that we
-are: a late predecessor can fence its rightful successor, which then takes the partition back. As both would do so for
-as long as both believe in their right, the pause before it is random, long enough to hear from the group, and the
-number of times is bounded.
+are: a late predecessor can fence its rightful successor, and a broker the owner whose transaction took too long. Then
+the partition is taken back. As two would do so for as long as both believe in their right, the pause before it is
+random and long enough to hear from the group. Who has worked in between has not been kept from it, and counts anew. Who
+has not, some times in a row, holds the partition up as loudly as `Halted` does, and tries twice a minute: a partition
+that gave up would wait for a person long after brokers were well again.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ DAMAGED_MAX = 5  # times that a store is built anew: then it is the disk, and a 
 UNAVAILABLE_MAX = 360  # times in a row that a store cannot be used: an hour, for somebody to make room on a disk
 HALTED_SECONDS = 30.0  # between looks whether a loss was accepted or mended: soon enough for who waits for it
 FENCED_SECONDS = 3.0  # at least this long after being fenced: two heartbeats of the group, which may take it from us
-FENCED_MAX = 5  # then two processes are at odds about a partition, and a person has to look
+FENCED_MAX = 5  # in a row, without work in between: then others are at odds with us, and a person has to look
 
 
 class Work(Protocol):
@@ -69,7 +71,8 @@ class Work(Protocol):
 class PartitionService(Threaded):
     """One partition of one role as a service. `make` opens its store and builds its processor.
 
-    `pause_when_fenced` is asked for seconds to wait before it is taken back; None: it is another's now.
+    `pause_when_fenced` is asked, with how many times in a row that was, for seconds to wait before it is taken back;
+    None: it is another's now.
     """
 
     def __init__(
@@ -96,6 +99,8 @@ class PartitionService(Threaded):
         self._trouble: str | None = None
         self._troubles = self._damages = 0
         self._opened_at: float | None = None
+        self._has_worked = False  # since it was opened
+        self._fenced = 0  # times in a row
         self._thread = ThreadService(
             f"{role}-{number}", self._run, interrupt=self._wake, failed=self._failed, threads=threads
         )
@@ -117,16 +122,18 @@ class PartitionService(Threaded):
         return self.stop(timeout)
 
     def _run(self, running: Running) -> None:
-        pause, fenced = RETRY_SECONDS_MIN, 0
+        pause = RETRY_SECONDS_MIN
         while not running.stopping.is_set():
             try:
                 self._process(running)
             except Fenced as error:
-                fenced = 1 if self._was_steady() else fenced + 1
-                wait = self._pause_when_fenced(fenced)
+                self._fenced = 1 if self._has_worked or self._was_steady() else self._fenced + 1
+                wait = self._pause_when_fenced(self._fenced)
                 if wait is None:
                     raise
                 self._telemetry.warning(Event.PARTITION_FENCED, reason=str(error), again_in=wait, **self._where)
+                if self._fenced > FENCED_MAX:
+                    self._hold(Halted(f"fenced more than {FENCED_MAX} times in a row, and no work in between: {error}"))
                 running.stopping.wait(wait)
             except LogError as error:
                 self._telemetry.warning(Event.COMMIT_RETRIED, reason=str(error), **self._where)
@@ -152,6 +159,11 @@ class PartitionService(Threaded):
             self._telemetry.set(Metric.PARTITION_FAILED, self._where, 1)
             self._telemetry.error(Event.PARTITION_FAILED, reason=f"Halted: {halt}", **self._where)
 
+    def _go_on(self) -> None:
+        """Whatever held it up is over."""
+        self._halt = ""
+        self._telemetry.set(Metric.PARTITION_FAILED, self._where, 0)
+
     def _bear(self, error: StoreError) -> None:
         """Say what a store is up against, and count; the error itself when it was too often."""
         if isinstance(error, StoreCorrupt):
@@ -164,17 +176,20 @@ class PartitionService(Threaded):
         self._telemetry.error(Event.STORE_UNAVAILABLE, reason=str(error), **self._where)
 
     def _process(self, running: Running) -> None:
-        self._opened_at = None
+        self._opened_at, self._has_worked = None, False
         processor = self._processor = self._make()
         try:
             processor.open()
             self._opened_at = self._seconds()
-            self._trouble, self._troubles, self._halt = None, 0, ""
-            self._telemetry.set(Metric.PARTITION_FAILED, self._where, 0)
+            self._trouble, self._troubles = None, 0
+            if self._fenced <= FENCED_MAX:
+                self._go_on()
             running.ready()
             self._telemetry.info(Event.PARTITION_READY, **self._where)
             while not running.stopping.is_set():
-                processor.step(self._step_seconds)
+                self._has_worked = processor.step(self._step_seconds) or self._has_worked
+                if self._halt and (self._has_worked or self._was_steady()):
+                    self._go_on()
             if not self._abandoned:
                 processor.settle()
         finally:
@@ -328,9 +343,9 @@ class RoleService(GroupService):
             self._telemetry.forget_partition(self._role, str(number))  # whatever is still to be said, others say it
 
 
-def pause_when_fenced(times: int, chance: float) -> float | None:
+def pause_when_fenced(times: int, chance: float) -> float:
     """How long an owner that was fenced waits before it takes its partition back; `chance` is in [0, 1).
 
-    By then the group has said if the partition is another's: that ends the wait. None after too many times.
+    By then the group has said if the partition is another's: that ends the wait. `times` in a row.
     """
-    return None if times > FENCED_MAX else FENCED_SECONDS * (1 + chance)
+    return (HALTED_SECONDS if times > FENCED_MAX else FENCED_SECONDS) * (1 + chance)

@@ -276,10 +276,86 @@ def test_a_log_that_is_away_is_waited_for() -> None:
     assert patient.stop(SOON)
 
 
-def test_an_owner_gives_up_after_it_was_fenced_five_times_within_its_right() -> None:
+def test_an_owner_that_was_fenced_five_times_within_its_right_tries_twice_a_minute() -> None:
     """Each pause is long enough for the group to take the partition away, and random, so that two do not meet."""
-    assert [pause_when_fenced(times, 0.5) for times in (1, 5, 6)] == [4.5, 4.5, None]
+    assert [pause_when_fenced(times, 0.5) for times in (1, 5, 6, 7)] == [4.5, 4.5, 45.0, 45.0]
     assert (pause_when_fenced(1, 0.0), pause_when_fenced(1, 0.25)) == (3.0, 3.75)
+
+
+class Disputed:
+    """Work that is fenced at each step, until `steps` say something else: whether there was any work."""
+
+    def __init__(self, steps: list[bool | None]) -> None:
+        self._steps = steps
+
+    def open(self) -> None: ...
+
+    def step(self, _timeout: float) -> bool:
+        worked = self._steps.pop(0) if self._steps else None
+        if worked is None:
+            raise Fenced("another one has it")
+        return worked
+
+    def settle(self) -> None: ...
+
+    def wake(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def disputed(steps: list[bool | None], *, until: int) -> tuple[PartitionService, list[int]]:
+    """A partition that takes these steps and is fenced at each None, `until` so many times; what it counted."""
+    counted: list[int] = []
+
+    def pause(times: int) -> float | None:
+        counted.append(times)
+        return 0.0 if len(counted) < until else None
+
+    return PartitionService("scheduler", 0, lambda: Disputed(steps), Telemetry(), pause_when_fenced=pause), counted
+
+
+def test_an_owner_that_works_between_two_fencings_counts_anew() -> None:
+    """Transactions that take too long cost an owner its id each time; it is not at odds with anybody."""
+    partition, counted = disputed([True, None] * 9, until=9)
+    partition.start()
+    assert partition.stopped(SOON)
+    assert counted == [1] * 9
+
+
+def test_an_owner_that_is_fenced_before_it_has_worked_counts_on() -> None:
+    """A step without anything to do is no work: whoever idles learns nothing of who owns the partition."""
+    partition, counted = disputed([True, None, False, None, None, None, True, None, None], until=6)
+    partition.start()
+    assert partition.stopped(SOON)
+    assert counted == [1, 2, 3, 4, 1, 2]
+
+
+def test_an_owner_that_is_fenced_again_and_again_says_that_a_person_has_to_look_and_goes_on() -> None:
+    """It is held up for as long as it is kept from its work, opened or not, and no longer."""
+    held_up: list[bool] = []
+    is_over = threading.Event()
+
+    def pause(_times: int) -> float:
+        held_up.append(partition.halted)
+        return 0.0
+
+    class Settled(Disputed):
+        """Nobody disputes it any more, once the steps are over."""
+
+        def step(self, timeout: float) -> bool:
+            if steps:
+                return super().step(timeout)
+            if not partition.halted:
+                is_over.set()
+            return True
+
+    steps: list[bool | None] = [None] * 8
+    partition = PartitionService("scheduler", 0, lambda: Settled(steps), Telemetry(), pause_when_fenced=pause)
+    partition.start()
+    assert is_over.wait(SOON)
+    assert held_up == [False] * 6 + [True, True]
+    assert partition.failure is None
+    assert partition.stop(SOON)
 
 
 def test_a_role_alone_in_its_group_runs_all_partitions(log: EmbeddedLog) -> None:
