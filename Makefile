@@ -20,8 +20,9 @@ DISTRIBUTIONS := pyproject.toml sdk/pyproject.toml
 READY_TO_RUN = $(if $(wildcard $(DEV_STAMP)),$(DEV_STAMP),$(RUN_STAMP))
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Two workers: tests that start processes fight for cores beyond that. One file's tests stay on one worker, as they share servers.
-IN_PARALLEL := -n 2 --dist loadfile
+# Two workers: tests that start processes fight for cores beyond that. One file's tests stay on one worker, as they share servers,
+# and files are handed out in the order in which they were collected: the slow ones first.
+IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-options --no-header --annotation-style line
 ARGS ?=
 ONLY ?=

@@ -26,7 +26,8 @@ settings.load_profile("tidewheel")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lives in a slow folder."""
+    """Mark what lives in a slow folder, and begin with it: at the end a long test would keep one worker idle."""
     for item in items:
         if SLOW & set(item.path.relative_to(TESTS).parts):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
