@@ -36,6 +36,10 @@ class DispatcherCore:
         """The shard and input of a record of `runs` or `attempts`; `Refused` for poison."""
         return inputs.read(record, self._layout, self._partition)
 
+    def about(self, _record: Record) -> bytes | None:
+        """See `runtime.machine.Core`. Which shard is told by nothing but the whole of it."""
+        return None
+
     def load(self, key: bytes, rows: Rows) -> Shard | Shared:
         """The state of a key."""
         if key == PARTITION:

@@ -146,6 +146,13 @@ class Core(Protocol[S]):
         """
         ...
 
+    def about(self, record: Record) -> bytes | None:
+        """The key that `read` would name, where a glance tells; None: ask `read`. It never raises.
+
+        Of a poison record it may be the key that it seems to be about.
+        """
+        ...
+
     def load(self, key: bytes, rows: Rows) -> S:
         """The state of a key."""
         ...

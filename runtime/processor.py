@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from runtime.store import Store
 
 SHARED_SECONDS = 1.0  # since some key was known further than others: it may be due every second
+SHARED_PART = 5  # of a batch, that is: what is due waits for the one that is under way, some 30 ms of commands
+UNREAD_PART = 10  # while more is known to be there than is read, and whoever is due waits for that
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
 LOOKS_MAX = 8  # at the log in one step: what is known grows that much faster than what is answered, for some 100 ms
 ABSENT_FOR = timedelta(minutes=1)  # that a topic was not there is believed: Kafka is asked for it for half a second
@@ -106,7 +108,7 @@ class Processor:
         self._reader: Reader | None = None
         self._mark = NEVER_READ
         self._ahead = ReadAhead(
-            core.read, self._reads, records_max=limits.ahead_records, bytes_max=limits.ahead_bytes
+            core.read, core.about, self._reads, records_max=limits.ahead_records, bytes_max=limits.ahead_bytes
         )  # fmt: skip
         self._horizons = Horizons(log, self._reads, self._ahead)
         self._ahead_at = -SHARED_SECONDS  # since boot: when some key was last answered further than others
@@ -258,13 +260,16 @@ class Processor:
         return polled, True
 
     def _records_max(self, reader: Reader) -> int:
-        """How many to answer in this batch: half as many, while others may be waiting for their time.
+        """How many to answer in this batch: few, while others wait for their time, or for what is not read yet.
 
-        Others may, while more is known to be there than is read; and others do, whose time was answered just now.
+        What cannot be read for want of room keeps nobody from working it off: that is how there will be room.
         """
-        records = self._limits.records
-        is_shared = self._clock.since_boot() - self._ahead_at < SHARED_SECONDS or self._horizons.is_behind(reader)
-        return max(1, records // 2) if is_shared else records
+        part = 1
+        if self._horizons.is_behind(reader) and self._ahead.room:
+            part = UNREAD_PART
+        elif self._clock.since_boot() - self._ahead_at < SHARED_SECONDS:
+            part = SHARED_PART
+        return max(1, self._limits.records // part)
 
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
         """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""

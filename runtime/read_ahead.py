@@ -2,7 +2,8 @@
 
 A burst of records of one key stands before everything else in its partition. Whoever knows that all of it is about
 that key need not let the others wait for it: a key of which nothing is held here is known as far as has been read.
-Reading is cheap and answering is not, so it is a multiple of what is answered that is read.
+Reading is cheap and answering is not, so it is a multiple of what is answered that is read; and of what is far from its
+turn no more is looked at than whom it is about.
 """
 
 from __future__ import annotations
@@ -15,20 +16,21 @@ from runtime.logs.reading import size_of
 from runtime.machine import PARTITION
 from schemas.faults import Refused
 
-# Records that are kept as they were understood: the next few batches. An input is larger than its record, and what is
-# said of one that cannot be read, with all that led to it, is larger still.
-UNDERSTOOD_MAX = 4096
+# Records that are understood as they come: the next batch. Of the others an input is larger than its record, what is
+# said of one that cannot be read is larger still, and to understand it is what would make those wait that are due.
+UNDERSTOOD_MAX = 500
 
 if TYPE_CHECKING:
     from runtime.record import Record, TopicPartition
 
 Read = Callable[["Record"], tuple[bytes, Any] | None]  # `Core.read`
+About = Callable[["Record"], bytes | None]  # `Core.about`
 
 
 class Unanswered(NamedTuple):
     """A record with its input; or with what is wrong with it, which is said, or raised, when its turn comes.
 
-    With neither it is far from its turn, and is understood once more when that comes.
+    With neither it is far from its turn, and is understood when that comes.
     """
 
     record: Record
@@ -44,8 +46,11 @@ class ReadAhead:
     It holds no more than `records_max`, and stops at `bytes_max`, which may be passed by one read.
     """
 
-    def __init__(self, read: Read, inputs: Iterable[TopicPartition], *, records_max: int, bytes_max: int) -> None:
+    def __init__(
+        self, read: Read, about: About, inputs: Iterable[TopicPartition], *, records_max: int, bytes_max: int
+    ) -> None:  # fmt: skip
         self._read = read
+        self._about_whom = about
         self._records_max = records_max
         self._bytes_max = bytes_max
         self._queues: dict[TopicPartition, deque[Unanswered]] = {item: deque() for item in inputs}
@@ -64,11 +69,9 @@ class ReadAhead:
     def add(self, records: Iterable[Record]) -> None:
         """Hold what was read; what is not for us is none of ours."""
         for record in records:
-            entry = self._understood(record)
+            entry = self._understood(record) if self._count < UNDERSTOOD_MAX else self._glanced_at(record)
             if entry is None:
                 continue
-            if self._count >= UNDERSTOOD_MAX:
-                entry = Unanswered(record, entry.key)
             self._queues[record[:2]].append(entry)  # type: ignore[index]  # a tuple is its own kind of name
             self._count += 1
             self._bytes += size_of(record)
@@ -87,7 +90,7 @@ class ReadAhead:
                 if queue and len(taken) < records_max:
                     taken.append(entry := queue.popleft())
                     size += self._leaves(entry)
-        return [self._understood_again(entry) for entry in taken]
+        return [self._understood_now(entry) for entry in taken]
 
     def is_known(self, key: bytes) -> bool:
         """Whether nothing is held that is about a key, or about what all keys share."""
@@ -107,12 +110,16 @@ class ReadAhead:
             return Unanswered(record, PARTITION, impossible=impossible)
         return None if read is None else Unanswered(record, *read)
 
-    def _understood_again(self, entry: Unanswered) -> Unanswered:
+    def _glanced_at(self, record: Record) -> Unanswered | None:
+        key = self._about_whom(record)
+        return _bare(self._understood(record)) if key is None else Unanswered(record, key)
+
+    def _understood_now(self, entry: Unanswered) -> Unanswered:
         if entry.input is not None or entry.refusal is not None or entry.impossible is not None:
             return entry
-        again = self._understood(entry.record)
-        assert again is not None, "it was understood before"
-        return again
+        understood = self._understood(entry.record)
+        assert understood is not None, "it is about somebody"
+        return understood
 
     def _leaves(self, entry: Unanswered) -> int:
         size = size_of(entry.record)
@@ -123,3 +130,8 @@ class ReadAhead:
             if not self._about[entry.key]:
                 del self._about[entry.key]
         return size
+
+
+def _bare(entry: Unanswered | None) -> Unanswered | None:
+    """Without what has been understood, as a refusal with all that led to it."""
+    return entry and Unanswered(entry.record, entry.key)

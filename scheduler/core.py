@@ -97,6 +97,10 @@ class SchedulerCore:
         """See `runtime.machine.Core`."""
         return reading.read(record, self._partition, self._layout)
 
+    def about(self, record: Record) -> bytes | None:
+        """See `runtime.machine.Core`."""
+        return reading.about(record)
+
     def refuse(self, record: Record, faults: Sequence[Any], moment: Moment) -> Sequence[Fact]:
         """See `runtime.machine.Core`."""
         return reading.refuse(record, faults, moment)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import orjson
+
 from runtime.machine import PARTITION, Moment
 from runtime.record import REPLY_HEADER, SEQUENCE_HEADER, Record
 from scheduler import bounds, commands, forwarding, keys
@@ -16,7 +18,7 @@ from scheduler.links.exchange import LinkRead
 from scheduler.partition import CatalogRead
 from schemas import codec, identity, topics
 from schemas.codec import Envelope
-from schemas.commands import Command, read_request
+from schemas.commands import COMMANDS, EVERYONE, Command, read_request
 from schemas.facts import CatalogEntry, CommandRejected, Fact, RunFinished
 from schemas.faults import Fault, Refused
 from schemas.frozen import frozen
@@ -59,6 +61,22 @@ def read(record: Record, partition: int, layout: topics.Layout) -> tuple[bytes, 
         remedy = "choose the partition by murmur2 of tenant/name, as Java producers do"
         raise Refused(Fault(pointer="", code="wrong_partition", message=message, remedy=remedy))
     return commands.key_of(asked), Misplaced(command=asked, data=envelope.data)  # of another partition's key
+
+
+def about(record: Record) -> bytes | None:
+    """Whom a command of our own form is about; None where that takes a closer look."""
+    if record.topic != topics.SCHEDULE_CHANGES or any(name[:3].lower() == "ce_" for name, _ in record.headers):
+        return None
+    try:
+        event = orjson.loads(record.value or b"")
+        kind, tenant, name = COMMANDS[event["type"]], event["data"]["tenant"], event["data"]["name"]
+        return commands.key_for(kind, tenant, name) if _may_name(tenant) and _may_name(name) else None
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _may_name(text: str) -> bool:
+    return text == EVERYONE or identity.is_name(text)
 
 
 def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[Fact]:

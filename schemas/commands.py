@@ -45,7 +45,12 @@ class Request(Model):
     @property
     def owner(self) -> str:
         """The name of what decides about it: the key, with its tenant, and what the partition follows from."""
-        return self.name
+        return self.owner_of(self.name)
+
+    @staticmethod
+    def owner_of(name: str) -> str:
+        """The same, of a command of this kind that names `name`."""
+        return name
 
 
 class SchedulePut(Request):
@@ -102,9 +107,9 @@ class JobRun(Request):
     payload: dict[str, Any] | None = None
     overlap: Literal["allow_all", "skip"] = "allow_all"
 
-    @property
-    def owner(self) -> str:
-        return identity.job_owner(self.name)
+    @staticmethod
+    def owner_of(name: str) -> str:
+        return identity.job_owner(name)
 
 
 class CalendarPut(Request):

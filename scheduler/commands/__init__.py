@@ -100,7 +100,12 @@ def _judged(state: Owner, command: Command, context: Context) -> tuple[Fact, ...
 
 def key_of(command: Command) -> bytes:
     """The key of the state that a command is for."""
-    return keys.of(_of(command), command.tenant, command.name)
+    return key_for(type(command.request), command.tenant, command.request.name)
+
+
+def key_for(kind: type[Request], tenant: str, name: str) -> bytes:
+    """The key of the state that a command of this kind is for."""
+    return keys.of(commands.REFERENCES.get(kind, "schedule"), tenant, kind.owner_of(name))
 
 
 def _unmet(state: Owner, command: Command) -> Rejected | None:

@@ -98,8 +98,8 @@ def test_what_all_keys_share_holds_all_of_them_back() -> None:
 
 
 def test_a_record_that_cannot_be_read_holds_nobody_back() -> None:
-    """Whomever it was about, it changes nothing; it is refused in its turn."""
-    shell = flooded(b"{not json", Add(name="b", times=-1))
+    """It changes nothing, and is refused in its turn. Only whom it names, if it does, waits for that."""
+    shell = flooded(b"{not json", Add(name="c", times=-1))
     steps, _ = steps_until_woken(shell)
     assert steps <= 30
     assert shell.facts(topics.REJECTIONS) == []
@@ -248,8 +248,12 @@ def read(given: Record) -> tuple[bytes, str] | None:
     return None if given.value == b"ignored" else (given.value or b"", "input")
 
 
+def no_glance(_given: Record) -> bytes | None:
+    return None
+
+
 def held(*values: bytes, where: TopicPartition = CHANGES, into: ReadAhead | None = None) -> ReadAhead:
-    ahead = ReadAhead(read, (CHANGES, OUTCOMES), records_max=10, bytes_max=100) if into is None else into
+    ahead = ReadAhead(read, no_glance, (CHANGES, OUTCOMES), records_max=10, bytes_max=100) if into is None else into
     ahead.add(record(where, 10 + number, value) for number, value in enumerate(values))
     return ahead
 
@@ -290,7 +294,7 @@ def test_what_cannot_be_read_for_a_fault_of_ours_has_its_turn_and_holds_all_back
     def faulty(given: Record) -> tuple[bytes, str] | None:
         return {b"a": (b"a", "input")}[given.value or b""]
 
-    ahead = ReadAhead(faulty, (CHANGES,), records_max=10, bytes_max=100)
+    ahead = ReadAhead(faulty, no_glance, (CHANGES,), records_max=10, bytes_max=100)
     ahead.add([record(CHANGES, 10, b"a"), record(CHANGES, 11, b"b")])
     assert not ahead.is_known(b"c")
     first, second = ahead.take(5, 100)
@@ -308,12 +312,36 @@ def test_there_is_room_up_to_so_many_records_and_while_there_are_bytes() -> None
 
 def test_what_is_far_from_its_turn_is_understood_when_it_comes() -> None:
     """Neither its input nor what is wrong with it is kept meanwhile."""
-    ahead = ReadAhead(read, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
+    ahead = ReadAhead(read, no_glance, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
     ahead.add(record(CHANGES, number, b"refused" if number % 1000 == 999 else b"a") for number in range(6000))
     taken = ahead.take(6000, 1 << 20)
     assert [entry.record.offset for entry in taken] == [*range(6000)]
     assert sum(entry.refusal is not None for entry in taken) == 6
     assert {(entry.key, entry.input) for entry in taken} == {(b"a", "input"), (None, None)}
+
+
+def test_where_a_glance_tells_whom_it_is_about_no_more_is_done_until_its_turn() -> None:
+    """What is poison seems to be about somebody until then; what a glance does not tell is understood at once."""
+    understood: list[int] = []
+
+    def reading(given: Record) -> tuple[bytes, str] | None:
+        understood.append(given.offset)
+        return read(given)
+
+    def glance(given: Record) -> bytes | None:
+        return {b"refused": b"poisoned", b"b": b"b"}.get(given.value or b"")
+
+    ahead = ReadAhead(reading, glance, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
+    ahead.add(record(CHANGES, number, b"a") for number in range(500))
+    ahead.add(record(CHANGES, 500 + number, value) for number, value in enumerate((b"b", b"refused", b"c", b"ignored")))
+    assert understood == [*range(500), 502, 503]
+    assert [ahead.is_known(key) for key in (b"a", b"b", b"c", b"poisoned", b"d")] == [False, False, False, False, True]
+    ahead.take(500, 1 << 20)
+    last = ahead.take(500, 1 << 20)
+    assert [(entry.key, entry.input, entry.refusal is not None) for entry in last] == [
+        (b"b", "input", False), (None, None, True), (b"c", "input", False),
+    ]  # fmt: skip
+    assert ahead.is_known(b"poisoned")
 
 
 def test_of_a_flood_that_cannot_be_read_no_more_is_kept_than_the_records() -> None:
@@ -327,14 +355,14 @@ def test_of_a_flood_that_cannot_be_read_no_more_is_kept_than_the_records() -> No
             said.append(ref(refusal))
             raise
 
-    ahead = ReadAhead(refusing, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
+    ahead = ReadAhead(refusing, no_glance, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
     ahead.add(record(CHANGES, number, b"refused") for number in range(6000))
     assert sum(each() is not None for each in said) == UNDERSTOOD_MAX
 
 
 def test_what_stands_beside_a_value_counts_as_well() -> None:
     """A publisher may put a megabyte into a header, or into a key."""
-    ahead = ReadAhead(read, (CHANGES,), records_max=10, bytes_max=100)
+    ahead = ReadAhead(read, no_glance, (CHANGES,), records_max=10, bytes_max=100)
     ahead.add([Record(*CHANGES, 10, b"k" * 30, b"a", (("h", b"x" * 30),), NOON)])
     assert ahead.room == 9
     ahead.add([Record(*CHANGES, 11, b"k" * 30, b"a", (("h", b"x" * 30),), NOON)])

@@ -69,6 +69,14 @@ class ToyCore:
             raise Refused(Fault(pointer="/times", code="range", message="must not be negative"))
         return add.name.encode(), add
 
+    def about(self, record: Record) -> bytes | None:
+        """See `runtime.machine.Core`."""
+        try:
+            name: str = orjson.loads(record.value or b"")["name"]
+        except ValueError:
+            return None
+        return name.encode() if record.topic == topics.SCHEDULE_CHANGES else None
+
     def load(self, key: bytes, rows: Rows) -> Count:
         stored = rows.get(b"count")
         return Count(name=key.decode()) if stored is None else codec.load(Count, orjson.loads(stored))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ from runtime.machine import PARTITION
 from runtime.record import Record
 from scheduler.partition import CatalogRead
 from schemas import codec, topics
-from schemas.commands import Command, SchedulePut
+from schemas.commands import COMMANDS, Command, SchedulePut
 from schemas.facts import CatalogEntry, CommandRejected, Position
 from schemas.faults import Refused
 from schemas.internal import CommandAnswered
@@ -50,6 +51,46 @@ def test_a_command_is_read_with_where_and_when_it_stood():
         Position(topic=topics.SCHEDULE_CHANGES, partition=0, offset=42),
         NOW,
     )
+
+
+SAMPLES = sorted(
+    path for type_ in COMMANDS for path in (Path(codec.__file__).parent / "golden" / type_).glob("*.json")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_glance_tells_whom_each_kind_of_command_is_about(path):
+    core, command = Shell().core, record(path.read_bytes(), tw_reply_to="5")
+    read = core.read(command)
+    assert read is not None
+    assert core.about(command) == read[0]
+
+
+def test_there_is_a_sample_of_each_kind_of_command():
+    assert {path.parent.name for path in SAMPLES} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"{not json", b"[]", b"7", b"null", b'"text"', {}, EVENT | {"type": "tidewheel.schedule.putt.v1"},
+        EVENT | {"type": ["tidewheel.schedule.put.v1"]}, EVENT | {"data": None}, EVENT | {"data": "acme"},
+        EVENT | {"data": {"tenant": "acme"}}, EVENT | {"data": {"tenant": "acme", "name": 7}},
+        EVENT | {"data": {"tenant": "no name!", "name": "s"}},
+    ],
+)  # fmt: skip
+def test_a_glance_tells_nothing_of_what_is_no_command(value):
+    assert Shell().core.about(record(value)) is None
+
+
+def test_a_glance_tells_nothing_of_other_topics_nor_of_a_command_in_binary_mode():
+    core = Shell().core
+    assert core.about(record(EVENT, topic=topics.RUN_OUTCOMES)) is None
+    binary = {"CE_type": "tidewheel.schedule.pause.v1", "CE_id": "7", "CE_source": "upstream"}
+    nested = Record(topics.SCHEDULE_CHANGES, 0, 42, b"k", orjson.dumps(EVENT), tuple(
+        (name, text.encode()) for name, text in binary.items()
+    ), NOW)  # fmt: skip
+    assert core.about(nested) is None
 
 
 @pytest.mark.parametrize("text", ["16", "-1", "x", "", "99999999999", "²"])
