@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from runtime.store import Store
 
 SHARED_SECONDS = 1.0  # since some key was known further than others: it may be due every second
-SHARED_PART = 5  # of a batch, that is: what is due waits for the one that is under way, some 30 ms of commands
-UNREAD_PART = 10  # while more is known to be there than is read, and whoever is due waits for that
+FEW = 10  # a tenth of a batch, that is: what is due waits for the one that is under way, some 15 ms of commands
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
 LOOKS_MAX = 8  # at the log in one step: what is known grows that much faster than what is answered, for some 100 ms
 ABSENT_FOR = timedelta(minutes=1)  # that a topic was not there is believed: Kafka is asked for it for half a second
@@ -264,12 +263,9 @@ class Processor:
 
         What cannot be read for want of room keeps nobody from working it off: that is how there will be room.
         """
-        part = 1
-        if self._horizons.is_behind(reader) and self._ahead.room:
-            part = UNREAD_PART
-        elif self._clock.since_boot() - self._ahead_at < SHARED_SECONDS:
-            part = SHARED_PART
-        return max(1, self._limits.records // part)
+        is_shared = self._clock.since_boot() - self._ahead_at < SHARED_SECONDS
+        is_unread = self._horizons.is_behind(reader) and self._ahead.room
+        return max(1, self._limits.records // FEW) if is_shared or is_unread else self._limits.records
 
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
         """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""
