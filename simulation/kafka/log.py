@@ -45,10 +45,10 @@ from simulation.kafka.protocol import (
     ListTopics,
     Membership,
 )
-from simulation.loop import Machine, Signal
+from simulation.loop import Killed, Machine, Signal
 
 BOOTSTRAP = "simulated:9092"
-UNCHANGED_SECONDS = 120.0  # after which a topic is asked for once more though nothing has changed: real time is dear
+UNCHANGED_SECONDS = 600.0  # after which a topic is asked for once more though nothing has changed: real time is dear
 SETTINGS = KafkaSettings(bootstrap=BOOTSTRAP, replication_factor=3, min_insync_replicas=2, plaintext=True)
 
 
@@ -228,13 +228,15 @@ class Topics:
 
     def topic(self, name: str) -> Described:
         """What is known of a topic; `UnknownTopic` when it does not exist, LogError when nobody answers."""
-        self._host.check_alive()
+        host = self._host
+        if not host.machine.alive:
+            raise Killed
         entry = self._known.get(name)
         if entry is None:
             return self._ask_again(name, None)
         asked_at, changes, described = entry
-        fresh = FRESH_SECONDS if changes != self._host.network.broker.changes else UNCHANGED_SECONDS
-        return described if self._host.loop.seconds - asked_at < fresh else self._ask_again(name, described)
+        fresh = FRESH_SECONDS if changes != host.network.broker.changes else UNCHANGED_SECONDS
+        return described if host.loop.seconds - asked_at < fresh else self._ask_again(name, described)
 
     def check(self, name: str, partition: int) -> None:
         """`UnknownTopic` for a partition that does not exist."""

@@ -23,6 +23,7 @@ Arguments = TypeVarTuple("Arguments")
 TIMED_OUT = Answer(Code.TIMED_OUT)
 TRANSPORT = Answer(Code.TRANSPORT)
 REFUSED_SECONDS = 0.002  # a machine that listens no more says so at once
+RECONNECT_SECONDS_MAX = 0.8  # before it is tried again, twice as long each time: the client's own limit is ten seconds
 SURE_SECONDS = 0.5  # what arrives within it is answered before a client loses patience, if at all
 NEVER = float("inf")
 DEAD_AFTER = 64  # connections, between two looks for those of dead machines
@@ -297,6 +298,8 @@ class Connection:
         self.closed = False
         self.timeouts = 0
         self.losses = 0
+        self._refused_after = REFUSED_SECONDS
+        self._refusing = False
         self._network = network
         self._count = 0
         self._open: dict[int, tuple[Respond, float]] = {}  # with the second at which its time is up
@@ -312,7 +315,9 @@ class Connection:
         number = self._count
         self._open[number] = (answered, network.loop.seconds + timeout)
         if not network.broker.is_up:
-            network.later(self.machine, REFUSED_SECONDS, self.fail)
+            self._refuse()
+            if timeout < RECONNECT_SECONDS_MAX:
+                self._watch(number, timeout)
         elif not network.carry(self, number, request, answered):
             self._watch(number, timeout)
 
@@ -324,7 +329,19 @@ class Connection:
     def answered(self, number: int, answer: Answer, answered: Respond) -> None:
         """An answer has come; nobody waits for it any more when the connection was given up."""
         if self._open.pop(number, None) is not None and not self.closed:
+            self._refused_after = REFUSED_SECONDS
             answered(answer)
+
+    def _refuse(self) -> None:
+        """Nobody is there: whoever asks hears of it, the later the more often it was so."""
+        if not self._refusing:
+            self._refusing = True
+            self._network.later(self.machine, self._refused_after, self._refused)
+            self._refused_after = min(2 * self._refused_after, RECONNECT_SECONDS_MAX)
+
+    def _refused(self) -> None:
+        self._refusing = False
+        self.fail()
 
     def fail(self) -> None:
         """The connection has ended: whatever is under way is without an answer."""
