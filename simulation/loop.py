@@ -71,7 +71,7 @@ class Loop:
     def __init__(self, chance: Random) -> None:
         self.seconds = 0.0
         self.turns = 0
-        self._chance = chance
+        self._random = chance.random
         self._due: list[tuple[float, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
         self._main = getcurrent()
@@ -91,8 +91,8 @@ class Loop:
     def later(self, seconds: float, do: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
         """Call `do` after so many seconds; it must not wait."""
         at = self.seconds + seconds if seconds > 0.0 else self.seconds
-        self._count += 1
-        heappush(self._due, (at, self._chance.random(), self._count, do, arguments))
+        self._count = count = self._count + 1
+        heappush(self._due, (at, self._random(), count, do, arguments))
 
     def run(self, seconds: float) -> None:
         """Let so many seconds pass. An error of a callback comes out here."""
@@ -191,7 +191,7 @@ class Loop:
         if task.until < task.looked_at:
             task.looked_at = task.until
             self._count += 1
-            heappush(self._due, (task.until, self._chance.random(), self._count, self._look, (task, task.until)))
+            heappush(self._due, (task.until, self._random(), self._count, self._look, (task, task.until)))
 
     def _look(self, task: Task, at: float) -> None:
         if at != task.looked_at:

@@ -153,5 +153,7 @@ def take(records: Iterable[Record], end: int, bounds: Bounds) -> Taken:
 
 def size_of(record: Record) -> int:
     """What a record counts for against a bound in bytes."""
-    headers = sum(len(name) + len(value) for name, value in record.headers)
-    return len(record.key or b"") + len(record.value or b"") + headers
+    size = len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += len(name) + len(value)
+    return size

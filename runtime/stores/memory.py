@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from weakref import WeakSet
 
 from runtime.store import StoreError
+
+FEW = 32  # keys that come and go: one by one, each a search and a move of what stands behind it
 
 
 class MemoryStore:
@@ -40,15 +42,18 @@ class MemoryStore:
         """See `Store.apply`."""
         self._check_open()
         self._settle_scans()
-        gone = {key for key, value in changes.items() if value is None and key in self._values}
-        written = {key: value for key, value in changes.items() if value is not None}
-        new = written.keys() - self._values.keys()
+        values = self._values
+        gone = [key for key, value in changes.items() if value is None and values.pop(key, None) is not None]
+        new = [key for key, value in changes.items() if value is not None and key not in values]
+        values.update((key, value) for key, value in changes.items() if value is not None)
+        if len(gone) + len(new) > FEW:  # Two sorted runs merge in one pass.
+            left = set(gone)
+            self._keys = sorted([key for key in self._keys if key not in left] + sorted(new))
+            return
         for key in gone:
-            del self._values[key]
-        self._values.update(written)
-        if gone or new:
-            # Two sorted runs merge in one pass.
-            self._keys = sorted([key for key in self._keys if key not in gone] + sorted(new))
+            del self._keys[bisect_left(self._keys, key)]
+        for key in new:
+            insort(self._keys, key)
 
     def clear(self) -> None:
         """See `Store.clear`."""
@@ -69,9 +74,10 @@ class MemoryStore:
             scan.release()
 
     def _settle_scans(self) -> None:
-        for scan in list(self._scans):
-            scan.settle()
-        self._scans.clear()
+        if self._scans:
+            for scan in list(self._scans):
+                scan.settle()
+            self._scans.clear()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -25,6 +26,7 @@ FOOTER, DECISION, ROW = b"\0footer", b"\0decision-", b"r"
 SEQUENCE = "tw-seq"
 
 Data = Mapping[str, Any]
+_offset_of = attrgetter("offset")
 
 
 class Event(NamedTuple):
@@ -60,6 +62,7 @@ class Written:
     footer: Data | None = None
     footer_at: Place | None = None
     transaction: int | None = None  # the footer's, as the model of Kafka numbers them
+    _facts: list[Fact] | None = field(default=None, repr=False, compare=False)  # read once for all checkers
 
     @property
     def head(self) -> Data | None:
@@ -72,10 +75,14 @@ class Written:
         return bool(self.parts) and self.parts[-1]["last"] and all(n == p["part"] for n, p in enumerate(self.parts))
 
     def facts(self) -> Iterator[Fact]:
-        """What was decided, in order."""
-        for part in self.parts:
-            for event in part["facts"]:
-                yield Fact(self.at, short(event["type"]), event["id"], event["data"], part["now"])
+        """What was decided, in order. Not before all parts are there."""
+        if self._facts is None:
+            self._facts = [
+                Fact(self.at, short(event["type"]), event["id"], event["data"], part["now"])
+                for part in self.parts
+                for event in part["facts"]
+            ]
+        return iter(self._facts)
 
 
 @dataclass(slots=True)
@@ -99,6 +106,7 @@ def read_up_to(written: Written, topic: str) -> int:
     return next((item["offset"] for item in written.footer["positions"] if item["topic"] == topic), 0)
 
 
+@lru_cache(maxsize=1_024)  # all types there are
 def short(type_: str) -> str:
     """The type without what all types have in common."""
     return type_.removeprefix("tidewheel.").removesuffix(".v1")
@@ -219,7 +227,7 @@ def appended_at(evidence: Evidence, written: Written) -> datetime:
     place = written.footer_at
     assert place is not None, "what is whole has a footer"
     records = evidence.records[TopicPartition(place.topic, place.partition)]
-    return records[bisect_left(records, place.offset, key=lambda record: record.offset)].appended_at
+    return records[bisect_left(records, place.offset, key=_offset_of)].appended_at
 
 
 def facts(evidence: Evidence, role: str) -> list[Fact]:

@@ -141,8 +141,7 @@ class Storm:
         """Who is down and wanted comes back after a while; a process that has failed for good ends."""
         for node in self.world.everybody():
             self._end_failed(node)
-            wanted = node.wanted and node.name not in self._away  # Of workers all are wanted.
-            if node.runs or not wanted:
+            if node.runs or not node.wanted or node.name in self._away:  # Of workers all are wanted.
                 self._restarts.pop(node.name, None)
             elif node.name not in self._restarts:
                 pause = self.chance.choice((0.2, 1.0, 3.0, 10.0, 30.0)) if self.site.under_faults else 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -80,8 +79,6 @@ class World:
 
     def run(self) -> None:
         """From noon to the end. What went wrong is in the story."""
-        was_on = gc.isenabled()
-        gc.disable()  # Nothing of a run goes away before its end; looking for garbage takes a tenth of the time.
         try:
             self._begin()
             self.site.loop.run(hour.HOUR_SECONDS * self.options.hours)
@@ -91,9 +88,6 @@ class World:
             self._drain()
         except Stuck as stuck:
             self.site.story.fail("loop", f"stuck: {stuck}")
-        finally:
-            if was_on:
-                gc.enable()
 
     def close(self) -> None:
         """Everybody ends."""

@@ -82,23 +82,25 @@ class Broker:
         self.leaderless: set[TopicPartition] = set()
         self.moving: dict[str, float] = {}  # which coordinators are on their way elsewhere, until when
         self._waiting: dict[int, Respond] = {}
-        self._handlers: dict[type[Any], Callable[[Any, Respond], None]] = {
-            Describe: _at_once(self._describe),
-            ListTopics: _at_once(self._list),
-            CreateTopics: _at_once(self._create),
-            ListOffsets: _at_once(self._offsets),
-            InitProducerId: _at_once(self.transactions.init),
-            AddPartitions: _at_once(self._add_partitions),
-            AddOffsets: _at_once(self.transactions.add_offsets),
-            Produce: _at_once(self._produce),
-            CommitOffsets: _at_once(self._commit_offsets),
-            EndTransaction: _at_once(self.transactions.end),
+        self._at_once: dict[type[Any], Callable[[Any], Answer]] = {
+            Describe: self._describe,
+            ListTopics: self._list,
+            CreateTopics: self._create,
+            ListOffsets: self._offsets,
+            InitProducerId: self.transactions.init,
+            AddPartitions: self._add_partitions,
+            AddOffsets: self.transactions.add_offsets,
+            Produce: self._produce,
+            CommitOffsets: self._commit_offsets,
+            EndTransaction: self.transactions.end,
+            FetchOffsets: lambda asked: self.groups.positions(asked.group, asked.partitions),
+            Heartbeat: self.groups.heartbeat,
+            DescribeGroup: self.groups.describe,
+        }
+        self._later: dict[type[Any], Callable[[Any, Respond], None]] = {
             Fetch: self._fetch,
-            FetchOffsets: _at_once(lambda asked: self.groups.positions(asked.group, asked.partitions)),
             JoinGroup: self.groups.join,
             SyncGroup: self.groups.sync,
-            Heartbeat: _at_once(self.groups.heartbeat),
-            DescribeGroup: _at_once(self.groups.describe),
         }
 
     def handle(self, request: Request, respond: Respond) -> None:
@@ -107,7 +109,11 @@ class Broker:
         if self.moving and self._is_moving(kind):
             respond(Answer(Code.NOT_COORDINATOR))
             return
-        self._handlers[kind](request, respond)
+        at_once = self._at_once.get(kind)
+        if at_once is not None:
+            respond(at_once(request))
+        else:
+            self._later[kind](request, respond)
 
     # --- what happens to brokers ----------------------------------------------------------------------------------
 
@@ -214,10 +220,11 @@ class Broker:
             return Written(Code.MSG_SIZE_TOO_LARGE)
         known = partition.writers.get(request.producer.number)
         if request.transactional_id is not None and (known is None or known.first is None):
-            repeated = known is not None and any(batch.sequence == sequence for sequence, _ in known.recent)
             code = self.transactions.verify(request.transactional_id, request.producer, batch.partition)
-            if code is not Code.NONE and not (repeated and code is Code.INVALID_TXN_STATE):
-                return Written(code)
+            if code is not Code.NONE:
+                repeated = known is not None and any(batch.sequence == sequence for sequence, _ in known.recent)
+                if not (repeated and code is Code.INVALID_TXN_STATE):
+                    return Written(code)
         return partition.append(
             request.producer, batch, now_ms, transactional=request.transactional_id is not None,
             append_time=self.topics[batch.partition.topic].spec.log_append_time,
@@ -251,7 +258,8 @@ class Broker:
         """What there is to say of the partitions of a fetch."""
         found = []
         for name, position in request.partitions:
-            partition = self.partition(name)
+            topic = self.topics.get(name[0])
+            partition = None if topic is None or name[1] >= len(topic.partitions) else topic.partitions[name[1]]
             if partition is None:
                 found.append(Fetched(name, Code.UNKNOWN_TOPIC_OR_PART, (), position, position))
             elif position == partition.end:
@@ -310,10 +318,6 @@ class WaitingFetch:
             if partition.waiting.get(self._request.client) is self:
                 del partition.waiting[self._request.client]
         respond(Answer(Code.NONE, found))
-
-
-def _at_once(handler: Callable[[Any], Answer]) -> Callable[[Any, Respond], None]:
-    return lambda request, respond: respond(handler(request))
 
 
 def _described(topic: Topic) -> Described:

@@ -60,7 +60,8 @@ class Host:
     def ask(self, connection: Any, request: Any, timeout: float) -> Answer:
         """Send a request and wait for its answer; from a task."""
         loop = self.loop
-        task, answers = loop.current(), list[Answer]()
+        answers: list[Answer] = []
+        task = loop.current()
 
         def answered(answer: Answer) -> None:
             answers.append(answer)

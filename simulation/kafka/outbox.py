@@ -58,13 +58,9 @@ class Outbox:
         self._host, self._connection, self._id = host, connection, transactional_id
         self._socket_seconds, self._lost, self._moved = socket_seconds, lost, moved
         self._chance = host.network.chance(host.machine.name)
-        self._waiting: dict[TopicPartition, deque[Sending]] = {}
+        self.waiting: dict[TopicPartition, deque[Sending]] = {}  # by where it is to be sent
         self._sequences: dict[TopicPartition, int] = {}
         self._size = 0
-
-    def places(self) -> Iterable[TopicPartition]:
-        """Where something waits to be sent."""
-        return self._waiting
 
     def put(self, record: Outgoing, report: Report, seconds: float) -> None:
         """Take a record; BufferError when there are too many."""
@@ -75,13 +71,13 @@ class Outbox:
             raise BufferError("Local: Queue full")
         place, host = TopicPartition(record.topic, record.partition), self._host
         sending = Sending(record, report, host.loop.seconds + seconds, size, host.now_ms())
-        self._waiting.setdefault(place, deque()).append(sending)
+        self.waiting.setdefault(place, deque()).append(sending)
         self.count += 1
         self._size += size
 
     def send(self, producer: Identity, places: Iterable[TopicPartition]) -> None:
         """Send what waits for these places, one batch of each at a time."""
-        free = [place for place in places if place in self._waiting and place not in self.flying]
+        free = [place for place in places if place in self.waiting and place not in self.flying]
         batches = [self._next(producer, place) for place in free]
         if len(batches) > 1 and self._chance.random() < APART_SHARE:
             for batch in batches:
@@ -96,16 +92,16 @@ class Outbox:
     def give_up_old(self) -> bool:
         """What has waited too long for its turn has failed; whether anything has."""
         now, failed = self._host.loop.seconds, self.failed
-        for place, queue in list(self._waiting.items()):
+        for place, queue in list(self.waiting.items()):
             while queue and queue[0].until <= now:
                 self._fail(queue.popleft(), Code.MSG_TIMED_OUT)
             if not queue:
-                del self._waiting[place]
+                del self.waiting[place]
         return self.failed > failed
 
     def purge(self, code: Code) -> None:
         """Whatever was not sent has failed."""
-        waiting, self._waiting = self._waiting, {}
+        waiting, self.waiting = self.waiting, {}
         for queue in waiting.values():
             for sending in queue:
                 self._fail(sending, code)
@@ -118,13 +114,13 @@ class Outbox:
         return len(reports)
 
     def _next(self, producer: Identity, place: TopicPartition) -> Batch:
-        queue, size = self._waiting[place], 0
+        queue, size = self.waiting[place], 0
         taken: list[Sending] = []
         while queue and len(taken) < BATCH_RECORDS and (not taken or size + queue[0].size <= BATCH_BYTES):
             taken.append(queue.popleft())
             size += taken[-1].size
         if not queue:
-            del self._waiting[place]
+            del self.waiting[place]
         sequence = self._sequences.get(place, 0)
         self._sequences[place] = sequence + len(taken)
         batch = Batch(place, sequence, [sending.record for sending in taken], taken[0].created_ms, size)

@@ -25,7 +25,7 @@ from simulation.kafka.protocol import (
     EndTransaction,
     InitProducerId,
 )
-from simulation.loop import Signal
+from simulation.loop import Killed, Signal
 
 SOCKET_SECONDS_MIN = 0.9
 SHORTER_SECONDS = 0.1  # a request's time is by so much shorter than the transaction's
@@ -185,8 +185,8 @@ class SimulatedProducer:
 
     def _pump(self) -> None:
         """Register new partitions, send what may be sent."""
-        places = self._outbox.places()
-        if self._gone or not places:
+        places = self._outbox.waiting
+        if not places or self._gone:
             return
         if self._id is None and self._producer is NOBODY:
             self._identify()
@@ -221,7 +221,7 @@ class SimulatedProducer:
         self._changed.set()
 
     def _give_up_old(self) -> None:
-        if self._outbox.places() and self._outbox.give_up_old() and self._id is not None:
+        if self._outbox.waiting and self._outbox.give_up_old() and self._id is not None:
             self._make_abortable(Code.MSG_TIMED_OUT, "messages timed out")
 
     # --- identity and partitions ----------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class SimulatedProducer:
         self._give_up_old()
         if answer.code is Code.NONE:
             self._pump()
-        elif self._outbox.places():
+        elif self._outbox.waiting:
             self._host.later(backoff(answer.code), self._pump)
 
     def _register(self, wanted: Sequence[TopicPartition]) -> None:
@@ -368,7 +368,10 @@ class SimulatedProducer:
             self._purge(Code.PURGE_QUEUE)
 
     def _require(self, *states: State) -> None:
-        self._fails_when_dead()
+        if not self._host.machine.alive:
+            raise Killed
+        if self._outbox.waiting:
+            self._give_up_old()
         if self._state not in states:
             self._raise()
 
@@ -382,15 +385,16 @@ class SimulatedProducer:
 
     def _fails_when_dead(self) -> None:
         self._host.check_alive()
-        self._give_up_old()
+        if self._outbox.waiting:
+            self._give_up_old()
 
     # --- reports --------------------------------------------------------------------------------------------------
 
     def _tell_statistics(self) -> None:
         if self._statistics is None or self._host.loop.seconds - self._told_at < STATISTICS_SECONDS:
             return
-        connections = (self._coordinator, self._leader)
-        timeouts, losses = (sum(getattr(one, count) for one in connections) for count in ("timeouts", "losses"))
+        timeouts = self._coordinator.timeouts + self._leader.timeouts
+        losses = self._coordinator.losses + self._leader.losses
         if timeouts + losses != self._told:
             self._told_at, self._told = self._host.loop.seconds, timeouts + losses
             self._statistics(json.dumps({"brokers": {"1": {"req_timeouts": timeouts, "disconnects": losses}}}))

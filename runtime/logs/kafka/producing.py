@@ -85,6 +85,7 @@ class KafkaProducer:
         replaced: Callable[[str, str], None] = lambda _id, _reason: None,
     ) -> None:  # fmt: skip
         self._settings = settings
+        self._seconds = settings.transaction_ms / 1000  # of one transaction
         self._topics = topics
         self._id = transactional_id
         self._claim = claim
@@ -327,10 +328,6 @@ class KafkaProducer:
         """What is kept of it is a copy: the error itself comes to hold all it passes through, the client among it."""
         self._broken = type(error)(str(error))
         return error
-
-    @property
-    def _seconds(self) -> float:
-        return self._settings.transaction_ms / 1000
 
 
 def _told_by(client: Producer) -> KafkaError | None:

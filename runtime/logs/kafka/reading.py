@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, Message
 
 from runtime.log import LogError
 from runtime.logs.kafka.arrivals import Arrivals
-from runtime.logs.kafka.errors import OUT_OF_RANGE, translated, translating
+from runtime.logs.kafka.errors import OUT_OF_RANGE, RAISED, error_of, translated
 from runtime.logs.kafka.settings import KafkaSettings, reader_config
 from runtime.logs.kafka.topics import Topics
 from runtime.record import Headers, Record, TopicPartition
@@ -189,8 +189,10 @@ class KafkaReader:
             raise LogError("the log is closed")
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        with translating("reading"):
+        try:
             return function(*arguments)
+        except RAISED as exception:
+            raise translated(error_of(exception), "reading") from exception
 
     def _local(self, wire: str) -> str:
         try:
