@@ -26,6 +26,7 @@ NAME = tuple[str, str]  # tenant, schedule or run id
 CHANGES = ("schedule.accepted", "schedule.paused", "schedule.resumed", "schedule.deleted")
 ASKED_AFTER = timedelta(minutes=10)  # design §6: the first time
 SECOND = timedelta(seconds=1)  # nominal instants are whole ones
+MILLISECOND = timedelta(milliseconds=1)  # to which marks are said
 NEVER = datetime.min.replace(tzinfo=UTC)  # before any mark
 
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
@@ -155,8 +156,8 @@ def _attempts(log: Changelog) -> Iterator[Violation]:
     mark = NEVER
     for written in log.whole:
         for fact in written.facts():
-            yield from _given_up(unbegun, fact)
-            _follow(live, runs, fact)
+            yield from _given_up(unbegun, fact, mark)
+            _follow(live, runs, fact, mark)
         mark = _mark(written.footer, mark)
         assert written.footer_at is not None
         yield from _overdue(live, mark, written.footer_at)
@@ -164,12 +165,15 @@ def _attempts(log: Changelog) -> Iterator[Violation]:
         yield from _overdue(unbegun, mark, written.footer_at)
 
 
-def _given_up(unbegun: dict[NAME, _Open], fact: Fact) -> Iterator[Violation]:
-    """Follow which runs have yet to begin by an instant; such a run ends for that alone, and not before."""
+def _given_up(unbegun: dict[NAME, _Open], fact: Fact, mark: datetime) -> Iterator[Violation]:
+    """Follow which runs have yet to begin by an instant; such a run ends for that alone, and not before.
+
+    One that is heard of when all up to that instant was decided already has its end with the next word about time.
+    """
     data: Data = fact.data
     if fact.type == "run.created" and "start_by_at" in data:
         what = f"run {data['run_id']} has not begun"
-        unbegun[data["tenant"], data["run_id"]] = _Open(instant(data["start_by_at"]), what)
+        unbegun[data["tenant"], data["run_id"]] = _Open(_at_the_earliest(data["start_by_at"], mark), what)
     elif fact.type in {"attempt.started", "run.finished"}:
         waited = unbegun.pop((data["tenant"], data["run_id"]), None)
         for_that = fact.type == "run.finished" and data.get("reason") == "start_within" and not data.get("repeat")
@@ -179,14 +183,19 @@ def _given_up(unbegun: dict[NAME, _Open], fact: Fact) -> Iterator[Violation]:
             yield Violation(invariant=ID, what=what, where=fact.place)
 
 
-def _follow(live: dict[NAME, _Open], runs: dict[NAME, _Open], fact: Fact) -> None:
+def _at_the_earliest(text: str, mark: datetime) -> datetime:
+    """An instant, or the first behind the mark, which did not speak for what nobody had heard of."""
+    return max(instant(text), mark + MILLISECOND)
+
+
+def _follow(live: dict[NAME, _Open], runs: dict[NAME, _Open], fact: Fact, mark: datetime) -> None:
     data: Data = fact.data.get("run", fact.data)
     if "run_id" not in data:
         return
     run = data["tenant"], data["run_id"]
     match fact.type:
         case "run.created" if "deadline_at" in data:
-            runs[run] = _Open(instant(data["deadline_at"]), f"run {run[1]} has no outcome")
+            runs[run] = _Open(_at_the_earliest(data["deadline_at"], mark), f"run {run[1]} has no outcome")
         case "run.handed_out" if "timeout" in fact.data:
             lasts, what = duration(fact.data["timeout"]), f"attempt {fact.data['attempt']} of {run[1]} goes on"
             begins = instant(fact.data["handed_out_at"]) + duration(fact.data["start_by"])

@@ -226,6 +226,40 @@ def test_a_run_that_had_to_begin_and_waits_behind_a_footer_that_spoke_for_that_i
     ]
 
 
+def test_one_that_is_heard_of_when_its_time_is_over_is_given_up_with_the_next_word_about_time():
+    """Its schedule's owner was away: what was decided until then spoke for nothing that nobody had heard of."""
+    given = Given()
+    given.transaction("dispatcher", "12:00:30")
+    urgent_late = [created("12:00:05", start_by_at=z("12:00:25"))]
+    given.transaction("dispatcher", "12:00:31", urgent_late, decided_until=z("12:00:30"))
+    assert found(given) == []
+    given.transaction("dispatcher", "12:00:32", [given_up("12:00:32")])
+    assert found(given) == []
+
+
+def test_one_that_is_heard_of_when_its_time_is_over_and_waits_behind_the_next_word_is_found():
+    given = Given()
+    given.transaction("dispatcher", "12:00:30")
+    urgent_late = [created("12:00:05", start_by_at=z("12:00:25"))]
+    given.transaction("dispatcher", "12:00:31", urgent_late, decided_until=z("12:00:30"))
+    given.transaction("dispatcher", "12:00:32")
+    assert found(given) == [
+        (
+            "I21 dispatcher-changelog-0@3: acme: run s.20260301T120005Z has not begun beyond 12:00:30.001000, "
+            "and all was decided until 12:00:32.000000"
+        )
+    ]
+
+
+def test_one_that_is_heard_of_behind_its_deadline_ends_with_the_next_word_about_time():
+    given = Given()
+    given.transaction("dispatcher", "12:00:30")
+    late = [created("12:00:05", deadline_at=z("12:00:25"))]
+    given.transaction("dispatcher", "12:00:31", late, decided_until=z("12:00:30"))
+    given.transaction("dispatcher", "12:00:32", [finished("expired", finished_at=z("12:00:32"))])
+    assert found(given) == []
+
+
 @pytest.mark.parametrize("in_time", [started(0, started_at=z("12:00:24")), given_up("12:00:25")])
 def test_one_that_has_begun_or_was_given_up_is_well(in_time):
     given = Given()

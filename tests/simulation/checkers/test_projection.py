@@ -1,5 +1,6 @@
 """I13: the read model converges."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from simulation.checkers import projection
@@ -43,3 +44,13 @@ def test_a_version_that_goes_back_is_found():
     glimpses = tuple(Glimpse(table=table, key=key, version=version) for table, key, version in seen)
     assert found(glimpses=glimpses[:3]) == []
     assert found(glimpses=glimpses) == ["I13 read model, runs: a goes from version 3 back to 2"]
+
+
+def test_a_worker_that_was_heard_of_an_hour_ago_may_be_in_one_and_not_in_the_other():
+    """What is said of workers is kept for an hour, and the tombstone of one that ends alone brings no row back."""
+    now = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)
+    old, young = ({"worker": name, "heard_at": 1_772_460_000_000 - ago} for name, ago in (("a", 3_600_000), ("b", 0)))
+    assert found(ended_at=now, read_model={"workers": (old, young)}, rebuilt={"workers": (young,)}) == []
+    assert found(ended_at=now, read_model={"workers": (old, young)}, rebuilt={"workers": (old,)}) == [
+        'I13 read model, workers: a row is not there when made anew (one of 1): {"heard_at":1772460000000,"worker":"b"}'
+    ]
