@@ -40,6 +40,10 @@ class DispatcherCore:
         """See `runtime.machine.Core`. Which shard is told by nothing but the whole of it."""
         return None
 
+    def strand(self, record: Record, key: bytes | None, input_: Any) -> bytes:  # noqa: ARG002 -- the port's signature
+        """The tenant of a run, or of what is asked about its runs: no record of `runs` changes another tenant's."""
+        return inputs.strand(record, input_)
+
     def load(self, key: bytes, rows: Rows) -> Shard | Shared:
         """The state of a key."""
         if key == PARTITION:

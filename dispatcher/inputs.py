@@ -69,6 +69,14 @@ def read(record: Record, layout: Layout, partition: int) -> tuple[bytes, Any] | 
     return None
 
 
+def strand(record: Record, input_: Any) -> bytes:
+    """See `Core.strand`."""
+    if record.topic != topics.RUNS or input_ is None:
+        return b""
+    tenant: str = (input_.run if type(input_) is RunInquired else input_).tenant
+    return tenant.encode()
+
+
 def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[Fact]:
     """A rejection. Of a report nothing is quoted: it may hold keys of leases."""
     raw = None

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from runtime.log import Log
     from runtime.partition import Partition
     from runtime.restore import Restored
+    from runtime.strands import Further
     from runtime.telemetry import Telemetry
     from schemas.operations import GapAccept
     from schemas.topics import Layout
@@ -66,10 +67,12 @@ class Halted(Exception):
 class Bearings:
     """From where on a partition reads its inputs, and which incarnations of its topics that is true of.
 
-    `accepted` are the losses that operators have accepted: still to be stated.
+    `further` are the strands that were answered beyond the positions. `accepted` are the losses that operators have
+    accepted: still to be stated.
     """
 
     positions: Mapping[TopicPartition, int]
+    further: Mapping[TopicPartition, Further]
     incarnations: Mapping[str, str]
     accepted: tuple[GapAccepted, ...] = ()
 
@@ -78,11 +81,13 @@ class Bearings:
 class Loss:
     """An input that does not have any more what a partition would read next, or had answered.
 
-    It had read up to `read_up_to` in the incarnation `left_id`; now there is [`begin`, `end`) of `topic_id`.
+    It had read up to `read_up_to` in the incarnation `left_id`, and answered all before `position`; now there is
+    [`begin`, `end`) of `topic_id`.
     """
 
     place: TopicPartition
     reason: GapReason
+    position: int
     read_up_to: int
     left_id: str
     begin: int
@@ -134,7 +139,13 @@ def find(log: Log, partition: Partition, restored: Restored, place: str, telemet
     accepted = _accepted(log, partition, found, telemetry)
     goes_on = {TopicPartition(gap.topic, gap.topic_partition): gap.goes_on_at for gap in accepted}
     _compare(partition, {item: at for item, at in committed.items() if item not in goes_on}, positions, telemetry)
-    return Bearings(positions=positions | goes_on, incarnations=incarnations, accepted=accepted)
+    further = {item: strands for item, strands in framing.further_of(left).items() if item not in _lost(accepted)}
+    return Bearings(positions=positions | goes_on, further=further, incarnations=incarnations, accepted=accepted)
+
+
+def _lost(accepted: Iterable[GapAccepted]) -> set[TopicPartition]:
+    """Inputs in which other records may stand where some were answered; what is read twice there is known by its id."""
+    return {TopicPartition(gap.topic, gap.topic_partition) for gap in accepted if gap.reason is not GapReason.DELETED}
 
 
 def left_at(restored: Restored) -> tuple[InputPosition, ...]:
@@ -193,12 +204,17 @@ def incarnations_of(log: Log, partition: Partition) -> dict[str, str]:
     return {name: log.topic_id(name) for name in names}
 
 
-def listed(positions: Mapping[TopicPartition, int], incarnations: Mapping[str, str]) -> tuple[InputPosition, ...]:
-    """Positions as they are written down."""
+def listed(
+    positions: Mapping[TopicPartition, int], further: Mapping[TopicPartition, Further], incarnations: Mapping[str, str]
+) -> tuple[InputPosition, ...]:
+    """Positions as they are written down, with the strands that are beyond them."""
     return tuple(
-        InputPosition(topic=item.topic, partition=item.partition, offset=offset, topic_id=incarnations[item.topic])
+        InputPosition(
+            topic=item.topic, partition=item.partition, offset=offset, topic_id=incarnations[item.topic],
+            strands={str(strand): beyond for strand, beyond in sorted(further.get(item, {}).items())},
+        )
         for item, offset in positions.items()
-    )
+    )  # fmt: skip
 
 
 def check_topics(log: Log, incarnations: Mapping[str, str], counts: Mapping[str, int]) -> None:
@@ -214,7 +230,7 @@ def check_inputs(
     log: Log, partition: Partition, positions: Mapping[TopicPartition, int], incarnations: Mapping[str, str]
 ) -> None:
     """`Halted` when a position is outside of what the log has: records were lost."""
-    for loss in losses(log, partition, listed(positions, incarnations), incarnations, {}):
+    for loss in losses(log, partition, listed(positions, {}, incarnations), incarnations, {}):
         raise halted(partition, loss)
 
 
@@ -277,7 +293,7 @@ def _loss(
     """What one input does not have any more; `held` is from where to where there is something."""
     (begin, end), topic_id = held, incarnations[item.topic]
     position, left_id = (begin, topic_id) if left is None else (left.offset, left.topic_id or topic_id)
-    read_up_to = max(position, committed)
+    read_up_to = max(position, committed, *(() if left is None else left.strands.values()))
     if left_id != topic_id:
         reason, read_up_to = GapReason.RECREATED, position
     elif read_up_to > end:
@@ -287,8 +303,9 @@ def _loss(
     else:
         return None
     return Loss(
-        place=item, reason=reason, read_up_to=read_up_to, left_id=left_id, begin=begin, end=end, topic_id=topic_id
-    )
+        place=item, reason=reason, position=position, read_up_to=read_up_to, left_id=left_id, begin=begin, end=end,
+        topic_id=topic_id,
+    )  # fmt: skip
 
 
 def _accepted(log: Log, partition: Partition, found: Iterable[Loss], telemetry: Telemetry) -> tuple[GapAccepted, ...]:

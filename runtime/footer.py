@@ -6,13 +6,14 @@ is missing belongs to a transaction that was torn: it is rolled forward from its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import orjson
 
 from runtime.record import TopicPartition
+from runtime.strands import Further
 from schemas import codec
 
 FOOTER_KEY = b"\0footer"
@@ -22,12 +23,17 @@ PART_BYTES_MAX = 512 * 1024  # half the smallest record limit in common use, so 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPosition:
-    """The next offset to read of one input; `topic_id` is its topic's incarnation ("": before that was kept)."""
+    """The next offset to read of one input; `topic_id` is its topic's incarnation ("": before that was kept).
+
+    Everything before `offset` is answered; of each of the `strands`, by number, everything before its offset there
+    (`runtime.strands`). None is beyond it, mostly; before that was kept, none was.
+    """
 
     topic: str
     partition: int
     offset: int
     topic_id: str = ""
+    strands: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,14 @@ class Decision:
 def positions_of(positions: Iterable[InputPosition]) -> dict[TopicPartition, int]:
     """As the log port wants them."""
     return {TopicPartition(item.topic, item.partition): item.offset for item in positions}
+
+
+def further_of(positions: Iterable[InputPosition]) -> dict[TopicPartition, Further]:
+    """Which strands are answered beyond them."""
+    return {
+        TopicPartition(item.topic, item.partition): {int(strand): offset for strand, offset in item.strands.items()}
+        for item in positions
+    }
 
 
 def footer_bytes(footer: Footer) -> bytes:

@@ -153,6 +153,16 @@ class Core(Protocol[S]):
         """
         ...
 
+    def strand(self, record: Record, key: bytes | None, input_: Any) -> bytes:
+        """Whose order a record keeps: those of another strand of its input may be answered before or behind it.
+
+        `key` and `input_` are what `read` said, or what `about` did, and then there is no input; of one that is refused
+        there is nothing, and its order is nobody's concern. What is about PARTITION is of no strand, and is not asked
+        for. It follows from the record, whoever was asked before, and is the same in all versions: how far each strand
+        is answered is remembered.
+        """
+        ...
+
     def load(self, key: bytes, rows: Rows) -> S:
         """The state of a key."""
         ...

@@ -107,7 +107,8 @@ class Processor:
         self._reader: Reader | None = None
         self._mark = NEVER_READ
         self._ahead = ReadAhead(
-            core.read, core.about, self._reads, records_max=limits.ahead_records, bytes_max=limits.ahead_bytes
+            core.read, core.about, core.strand, self._reads, records_max=limits.ahead_records,
+            bytes_max=limits.ahead_bytes,
         )  # fmt: skip
         self._horizons = Horizons(log, self._reads, self._ahead)
         self._ahead_at = -SHARED_SECONDS  # since boot: when some key was last answered further than others
@@ -132,6 +133,7 @@ class Processor:
         self._transactions.expect(self._incarnations, self._partitions)
         if restored.footer is not None:
             self._resume(restored.footer)
+        self._ahead.resume(bearings.further)
         if restored.torn is not None:
             self._roll_forward(restored.torn, bearings.positions)
         if self._transactions.tells_time:
@@ -411,7 +413,7 @@ class Processor:
 
     def _write(self, batch: Batch, positions: Mapping[TopicPartition, int], decided_until: datetime) -> None:
         before = self._transactions.decided_until
-        self._transactions.write(batch, positions, decided_until)
+        self._transactions.write(batch, positions, self._ahead.further(positions), decided_until)
         self._observer.committed(batch.told, decided_until=before)
 
     def _heartbeat_is_due(self, batch: Batch) -> bool:

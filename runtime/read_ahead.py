@@ -1,19 +1,21 @@
-"""What has been read and is not answered yet: each input's records in their order, and whom they are about.
+"""What has been read and is not answered yet: each input's records in their turns, and whom they are about.
 
 A burst of records of one key stands before everything else in its partition. Whoever knows that all of it is about
 that key need not let the others wait for it: a key of which nothing is held here is known as far as has been read.
 Reading is cheap and answering is not, so it is a multiple of what is answered that is read; and of what is far from its
-turn no more is looked at than whom it is about.
+turn no more is looked at than whom it is about. Of what is held here the strands of an input take turns
+(`runtime.strands`), as the inputs do: who floods the partition waits for himself.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.logs.reading import size_of
 from runtime.machine import PARTITION
+from runtime.strands import SHARED, Strands, number_of
 from schemas.faults import Refused
 
 # Records that are understood as they come: the next batch. Of the others an input is larger than its record, what is
@@ -22,9 +24,11 @@ UNDERSTOOD_MAX = 500
 
 if TYPE_CHECKING:
     from runtime.record import Record, TopicPartition
+    from runtime.strands import Further
 
 Read = Callable[["Record"], tuple[bytes, Any] | None]  # `Core.read`
 About = Callable[["Record"], bytes | None]  # `Core.about`
+StrandOf = Callable[["Record", bytes | None, Any], bytes]  # `Core.strand`
 
 
 class Unanswered(NamedTuple):
@@ -47,13 +51,15 @@ class ReadAhead:
     """
 
     def __init__(
-        self, read: Read, about: About, inputs: Iterable[TopicPartition], *, records_max: int, bytes_max: int
+        self, read: Read, about: About, strand: StrandOf, inputs: Iterable[TopicPartition], *, records_max: int,
+        bytes_max: int,
     ) -> None:  # fmt: skip
         self._read = read
         self._about_whom = about
+        self._strand = strand
         self._records_max = records_max
         self._bytes_max = bytes_max
-        self._queues: dict[TopicPartition, deque[Unanswered]] = {item: deque() for item in inputs}
+        self._queues: dict[TopicPartition, Strands] = {item: Strands() for item in inputs}
         self._about: Counter[bytes] = Counter()  # only keys of which there is something
         self._count = 0
         self._bytes = 0
@@ -66,20 +72,33 @@ class ReadAhead:
         """How many records more may be read."""
         return self._records_max - self._count if self._bytes < self._bytes_max else 0
 
+    def resume(self, further: Mapping[TopicPartition, Further]) -> None:
+        """Pass over what a predecessor has answered of what will be read."""
+        for item, strands in further.items():
+            self._queues[item].resume(strands)
+
     def add(self, records: Iterable[Record]) -> None:
-        """Hold what was read; what is not for us is none of ours."""
+        """Hold what was read; what is not for us is none of ours, and what is answered is done."""
         for record in records:
-            entry = self._understood(record) if self._count < UNDERSTOOD_MAX else self._glanced_at(record)
+            is_near = self._count < UNDERSTOOD_MAX
+            key = None if is_near else self._about_whom(record)
+            entry = self._understood(record) if key is None else Unanswered(record, key)
             if entry is None:
                 continue
-            self._queues[record[:2]].append(entry)  # type: ignore[index]  # a tuple is its own kind of name
+            queue = self._queues[record[:2]]  # type: ignore[index]  # a tuple is its own kind of name
+            strand = self._strand_of(entry)
+            if queue.is_answered(strand, record.offset):
+                continue
+            if not is_near:
+                entry = Unanswered(record, entry.key)  # not even this name keeps what led to a refusal
+            queue.append(strand, entry)
             self._count += 1
             self._bytes += size_of(record)
             if entry.key is not None:
                 self._about[entry.key] += 1
 
     def take(self, records_max: int, bytes_max: int) -> list[Unanswered]:
-        """The next ones to be answered, in the order of each input; inputs take turns, so that none waits for another.
+        """The next ones to be answered: inputs take turns, and their strands do, so that none waits for another.
 
         At least one, where there is any.
         """
@@ -98,8 +117,16 @@ class ReadAhead:
 
     def position(self, item: TopicPartition, polled: int) -> int:
         """Where the first record of an input stands that is not answered, given where the next one is read."""
-        queue = self._queues[item]
-        return queue[0].record.offset if queue else polled
+        return self._queues[item].position(polled)
+
+    def further(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Further]:
+        """Which strands of the inputs are answered beyond these positions, where they stand now."""
+        return {item: self._queues[item].further(position) for item, position in positions.items()}
+
+    def _strand_of(self, entry: Unanswered) -> int:
+        if entry.key == PARTITION:
+            return SHARED
+        return number_of(self._strand(entry.record, entry.key, entry.input))
 
     def _understood(self, record: Record) -> Unanswered | None:
         try:
@@ -109,10 +136,6 @@ class ReadAhead:
         except Exception as impossible:  # noqa: BLE001 -- what was read before it is answered before it stops us
             return Unanswered(record, PARTITION, impossible=impossible)
         return None if read is None else Unanswered(record, *read)
-
-    def _glanced_at(self, record: Record) -> Unanswered | None:
-        key = self._about_whom(record)
-        return _bare(self._understood(record)) if key is None else Unanswered(record, key)
 
     def _understood_now(self, entry: Unanswered) -> Unanswered:
         if entry.input is not None or entry.refusal is not None or entry.impossible is not None:
@@ -130,8 +153,3 @@ class ReadAhead:
             if not self._about[entry.key]:
                 del self._about[entry.key]
         return size
-
-
-def _bare(entry: Unanswered | None) -> Unanswered | None:
-    """Without what has been understood, as a refusal with all that led to it."""
-    return entry and Unanswered(entry.record, entry.key)

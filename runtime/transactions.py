@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.clock_watch import ClockWatch
     from runtime.log import Log, Producer
+    from runtime.strands import Further
     from runtime.telemetry import Telemetry
     from runtime.workspace import Workspace
 
@@ -104,13 +105,16 @@ class Transactions:
         oldest = self._workspace.earliest_wakeup() or batch.moment.read_until
         return max(self._decided_until, min(batch.moment.read_until, oldest - timedelta(milliseconds=1)))
 
-    def write(self, batch: Batch, positions: Mapping[TopicPartition, int], decided_until: datetime) -> None:
+    def write(
+        self, batch: Batch, positions: Mapping[TopicPartition, int], further: Mapping[TopicPartition, Further],
+        decided_until: datetime,
+    ) -> None:  # fmt: skip
         """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
         continuity.check_topics(self._log, self._incarnations, self._partitions)
         producer = self._opened()
         began, changelog = self._clock.since_boot(), self._partition.changelog
         rows = self._workspace.stage()
-        listed = continuity.listed(positions, self._incarnations)
+        listed = continuity.listed(positions, further, self._incarnations)
         parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []
         producer.begin()
         producer.send(

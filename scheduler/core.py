@@ -101,6 +101,10 @@ class SchedulerCore:
         """See `runtime.machine.Core`."""
         return reading.about(record)
 
+    def strand(self, record: Record, key: bytes | None, input_: Any) -> bytes:  # noqa: ARG002 -- the port's signature
+        """The tenant, of what is published by hand or by others: no command changes what another tenant has."""
+        return reading.strand(record, key)
+
     def refuse(self, record: Record, faults: Sequence[Any], moment: Moment) -> Sequence[Fact]:
         """See `runtime.machine.Core`."""
         return reading.refuse(record, faults, moment)

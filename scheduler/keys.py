@@ -59,6 +59,11 @@ def parts(key: bytes) -> tuple[str, str, str]:
     return kind, tenant, name
 
 
+def tenant(key: bytes) -> bytes:
+    """The tenant of a key."""
+    return key.split(b"/", 2)[1]
+
+
 def number(row: bytes, value: int) -> bytes:
     """A row named by a number; they sort as the numbers do."""
     return row + value.to_bytes(8, "big")

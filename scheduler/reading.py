@@ -79,6 +79,14 @@ def _may_name(text: str) -> bool:
     return text == EVERYONE or identity.is_name(text)
 
 
+def strand(record: Record, key: bytes | None) -> bytes:
+    """See `Core.strand`. Of a command that is refused it is the tenant that it names, as of one that is not."""
+    if record.topic != topics.SCHEDULE_CHANGES:
+        return b""
+    named = key or about(record)
+    return _named(_envelope_of(record))[0].encode() if named is None else keys.tenant(named)
+
+
 def refuse(record: Record, faults: Sequence[Fault], moment: Moment) -> Sequence[Fact]:
     """A rejection that says where the record first stood, and an answer when one was asked for."""
     rejected = rejection(record, faults, moment.now)

@@ -74,7 +74,8 @@ def _of(log: Log, partition: Partition, now: datetime) -> Iterator[Gap | Refusal
 def _go_on_at(log: Log, loss: Loss, since: datetime) -> int:
     """Where nothing is passed over that nobody has read: what is read twice by that is known again by its ids."""
     if loss.reason is GapReason.TRUNCATED:
-        return _appended_since(log, loss, since)
+        # Of some strands what stands there was answered; of others it was not, since longer than that perhaps.
+        return max(loss.begin, min(loss.position, _appended_since(log, loss, since)))
     return loss.begin
 
 

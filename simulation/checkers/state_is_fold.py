@@ -4,8 +4,8 @@ The rows of a store at changelog offset o are those that the committed changelog
 transactions left out; its footer is the last one before o. The digest in each footer (where there is one: the sum, in
 128 bits, of BLAKE2b over each row's key, value and length of key) is that of the rows up to there. Every wakeup that
 the store says a key has stands in its index, or nobody would ask that key in time. What the group has committed is what
-the last footer says, and footers never go back over their inputs (when all is at rest: before that, a commit may be on
-its way).
+the last footer says (when all is at rest: before that, a commit may be on its way). Footers never go back over their
+inputs, nor over what is answered beyond their positions.
 
 A store that its machine lost or left may have been on its way to a later offset: there a row may be a later one. It is
 not judged where disks are tampered with: what was done to it nobody has had to find out yet.
@@ -144,15 +144,26 @@ def _hash(key: bytes, value: bytes) -> int:
 
 
 def _positions_go_back(log: Changelog) -> Iterator[Violation]:
-    newest: dict[Any, int] = {}
+    newest: dict[Any, Data] = {}
     for written in log.whole:
         assert written.footer is not None
         for item in written.footer["positions"]:
             key = (item["topic"], item["partition"], item.get("topic_id"))
-            if item["offset"] < newest.get(key, 0):
-                what = f"the position in {key[0]}-{key[1]} goes from {newest[key]} back to {item['offset']}"
+            for back in _goes_back(newest.get(key, {"offset": 0}), item):
+                what = f"{back} in {key[0]}-{key[1]}"
                 yield Violation(invariant=ID, what=what, where=written.footer_at or written.at)
-            newest[key] = item["offset"]
+            newest[key] = item
+
+
+def _goes_back(before: Data, after: Data) -> Iterator[str]:
+    """What was answered stays so: up to the position, and up to where each strand is beyond it."""
+    if after["offset"] < before["offset"]:
+        yield f"the position goes from {before['offset']} back to {after['offset']}"
+    strands = after.get("strands", {})
+    for strand, offset in sorted(before.get("strands", {}).items()):
+        reached = max(after["offset"], strands.get(strand, 0))
+        if reached < offset:
+            yield f"strand {strand} goes from {offset} back to {reached}"
 
 
 def _groups(evidence: Evidence) -> Iterator[Violation]:

@@ -29,7 +29,7 @@ class Occasions:
         self._does: Mapping[str, Callable[[], None]] = {
             "owed": lambda: self._schedulers_away("owed"), "paced": lambda: self._schedulers_away("paced"),
             "strays": self._stray, "kept": self._tidy,
-            "calendars": self._close, "freezes": self._freeze,
+            "calendars": self._close, "freezes": self._freeze, "floods": self._flood,
         }  # fmt: skip
 
     def begin(self) -> None:
@@ -78,6 +78,12 @@ class Occasions:
             definition["shards"] = self._site.shards
         self._world.upstream.publish(f"{kind}.put", {"tenant": tenant, "name": name, "definition": definition})
         self._site.story.fault("freezes", f"{kind} {tenant}/{name}", str(definition))
+
+    def _flood(self) -> None:
+        """All of it stands in one partition, and what its neighbours there publish stands right behind it."""
+        commands = self._chance.randint(*situations.FLOOD)
+        behind = self._world.upstream.flood(situations.FLOODED, commands, situations.TRIGGERED_OF)
+        self._site.story.fault("floods", "upstream", f"publishes {commands} commands at once, and behind them {behind}")
 
     def _tidy(self) -> None:
         lag = self._chance.choice(KEPT_LAGS)

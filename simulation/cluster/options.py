@@ -107,6 +107,7 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
         40,
     ),
     "shards": ("the queue has two or three shards, and is given another number of them", 6),
+    "floods": ("a tenant publishes a hundred commands at once, and others publish behind them", 20),
 }
 # Drawn apart from the others and after them: what a seed drew before there were these is what it draws.
 LATER = frozenset(
@@ -120,6 +121,7 @@ LATEST = frozenset({"calendars", "freezes"})  # likewise, apart from those and a
 LATEST_MAX = 1
 NEWEST = frozenset({"shards"})  # likewise; beside whatever else there is, since it adds no runs
 NEWEST_OF = 4  # seeds, one has such a situation
+FLOODS = frozenset({"floods"})  # likewise, where there is room: it adds short runs
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
 SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs
 ONLY_ON_OR_OFF = 1.0  # the rate of a fault that is there all the time, or is not
@@ -222,7 +224,8 @@ def _faults(chance: Random, density: float) -> dict[str, float]:
 
 def _situations(seed: int, density: float) -> dict[str, float]:
     chance = Random(f"situations {seed}")
-    drawn = chance.sample(sorted(SITUATIONS.keys() - LATER - LATEST - NEWEST), chance.randint(0, SITUATIONS_MAX))
+    first = SITUATIONS.keys() - LATER - LATEST - NEWEST - FLOODS
+    drawn = chance.sample(sorted(first), chance.randint(0, SITUATIONS_MAX))
     rates = _rates(chance, drawn, density)
     chance = Random(f"later situations {seed}")
     most = min(LATER_MAX, SITUATIONS_MAX - len(drawn))
@@ -231,7 +234,10 @@ def _situations(seed: int, density: float) -> dict[str, float]:
     most = min(LATEST_MAX, SITUATIONS_MAX - len(rates))
     rates |= _rates(chance, chance.sample(sorted(LATEST), chance.randint(0, most)), density)
     chance = Random(f"newest situations {seed}")
-    return rates | (_rates(chance, sorted(NEWEST), density) if chance.randrange(NEWEST_OF) == 0 else {})
+    rates |= _rates(chance, sorted(NEWEST), density) if chance.randrange(NEWEST_OF) == 0 else {}
+    chance = Random(f"floods {seed}")
+    has_room = len(rates) < SITUATIONS_MAX and chance.randrange(NEWEST_OF) == 0
+    return rates | (_rates(chance, sorted(FLOODS), density) if has_room else {})
 
 
 def _rates(chance: Random, names: Collection[str], density: float) -> dict[str, float]:

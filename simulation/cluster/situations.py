@@ -22,6 +22,7 @@
     calendars   two tenants' schedules of every minute, less what a calendar of the same name says
     freezes     nothing more: tenants and the queue have windows in which what is due is held, or skipped
     shards      nothing more: the queue is split, and runs that a key holds apart stand in one part of it
+    floods      nothing more: a schedule is triggered and put as it is, a hundred times at once
     zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
 
 Each adds at most three schedules and some hundred runs to an hour; some take the place of an ordinary one.
@@ -51,6 +52,9 @@ CHANGE_AFTER = timedelta(minutes=6)  # of clocks, so that a slice of the hour se
 RENEWED = ("initech", "renewed")  # what situation `updates` edits again and again
 GIVING_UP = (("globex", "gives-up"), ("globex", "gives-up-late"))  # in `rests`; somebody resumes them again and again
 LOST = ("globex", "lost")
+FLOODED = ("initech", "latest")  # in `floods`; its runs take a second
+FLOOD = (20, 120)  # commands: more than most batches answer
+TRIGGERED_OF = 20  # of them one has a run: some hundred in an hour; the others are one that was answered before
 FOLDS = ("first", "second", "both")
 CALENDAR = "closed"
 CLOSED = ("acme", "initech")  # tenants that have such a calendar
@@ -344,6 +348,10 @@ def _shards(_options: Options, _began_at: datetime) -> Added:
     return Added(schedules={})
 
 
+def _floods(_options: Options, _began_at: datetime) -> Added:
+    return Added(schedules={})
+
+
 def _updates(_options: Options, _began_at: datetime) -> Added:
     five = {"cron": "0-20/5 */4 * * * *"}
     renewed = schedule("initech", five, 40, overlap={"policy": "allow_all"}, on_update="cancel")
@@ -393,5 +401,6 @@ ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "calendars": _calendars,
     "freezes": _freezes,
     "shards": _shards,
+    "floods": _floods,
     "zones": _zones,
 }

@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -97,14 +97,37 @@ class Upstream:
         for _ in range(times):
             self.append(record)
 
-    def append(self, record: Outgoing) -> None:
-        """Append a record as it is."""
-        self._site.spawn("upstream publishes", lambda: self._append(record), self._machine)
+    def append(self, *records: Outgoing) -> None:
+        """Append records as they are, at once."""
+        self._site.spawn("upstream publishes", lambda: self._append(records), self._machine)
 
-    def _append(self, record: Outgoing) -> None:
+    def flood(self, flooded: tuple[str, str], count: int, triggered_of: int) -> str:
+        """So many commands for one schedule, some of which trigger it, and one behind them that puts another's.
+
+        Another tenant's in the same partition, whose name it is; nobody's, where there is none.
+        """
+        put = self._put_again(flooded)
+        trigger = {"tenant": flooded[0], "name": flooded[1]}
+        flood = [
+            put if self._chance.randrange(triggered_of) else self._record("schedule.trigger", trigger)
+            for _ in range(count)
+        ]
+        others = [self._put_again(subject) for subject in self._agenda.subjects if subject[0] != flooded[0]]
+        near = [record for record in others if record.partition == put.partition]
+        behind = self._chance.sample(near, min(1, len(near)))
+        self.append(*flood, *behind)
+        return " and ".join((record.key or b"").decode() for record in behind) or "nobody"
+
+    def _put_again(self, subject: tuple[str, str]) -> Outgoing:
+        return self._record("schedule.put", self._agenda.put(*subject))
+
+    def _record(self, kind: str, data: Mapping[str, Any]) -> Outgoing:
+        return hour.record_of(kind, data, self._next_id(), self._site.layout)
+
+    def _append(self, records: Sequence[Outgoing]) -> None:
         for _ in range(TRIES_MAX):
             try:
-                self._log.append([record])
+                self._log.append(records)
             except LogError:
                 self._site.loop.sleep(self._chance.uniform(1, 5))
             else:

@@ -42,6 +42,10 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "calls_every_seconds": 2.0, "schedule_partitions": 2, "batch_records": 1, "linger_seconds": 0.0,
         "ahead_records": 65_536, "ahead_bytes": 16 * 1024 * 1024,
     },
+    "floods": {
+        "faults": {"K1": 120.0, "K4": 120.0}, "situations": {"floods": 120.0}, "batch_records": 3,
+        "linger_seconds": 0.0, "ahead_records": 65_536, "ahead_bytes": 16 * 1024 * 1024,
+    },
     "clocks": {"faults": {"G1": 60.0, "G2": 200.0, "G3": 1.0, "B10": 20.0, "K1": 30.0}, "schedulers": 2},
     "starts": {"faults": {"G1": 60.0, "K1": 60.0}, "schedulers": 1},
     "records": {"faults": dict.fromkeys(("F1", "F3", "F4", "F8"), 80.0) | {"K1": 30.0, "B1": 15.0}, "schedulers": 2},

@@ -212,3 +212,30 @@ def test_a_worker_that_reports_while_the_clock_is_held_keeps_its_run():
     said = line.facts(topics.RUN_EVENTS)
     assert [len(of(said, kind)) for kind in (ClockHeld, ClockReleased)] == [1, 1]
     assert of(said, AttemptFinished) == []
+
+
+def handed_out(line: Line) -> list[str]:
+    """Whose runs are with workers."""
+    return [fact.run.tenant for box in range(topics.INBOXES) for fact in of(line.facts(INBOX, box), HandOut)]
+
+
+def test_a_run_behind_a_flood_of_another_tenants_is_handed_out_in_the_batch_that_reads_it():
+    """It would be its tenant's turn long since, and nobody would know that it is there."""
+    line = Line(1, limits=Limits(records=100))
+    worker = line.workers[0]
+    worker.turn()
+    line.settle()
+    for number in range(350):
+        line.publish(topics.RUNS, run(number, tenant="flood"))
+    line.publish(topics.RUNS, run(1, tenant="acme"))
+    line.processor.step(0.0)
+    assert handed_out(line) == ["flood", "flood"]
+    worker.turn()
+    for lease in worker.held:
+        worker.held[lease] = 0
+    worker.turn()
+    line.processor.step(0.0)
+    assert "acme" in handed_out(line)
+    line.restart(lose_store=True)
+    line.settle()
+    assert handed_out(line).count("acme") == 1

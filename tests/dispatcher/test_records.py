@@ -13,7 +13,7 @@ from runtime.record import SEQUENCE_HEADER, Record
 from schemas import codec, topics
 from schemas.facts import CommandRejected, Fact
 from schemas.faults import Refused
-from schemas.internal import FinishedLease, LeaseNotice, WorkerReport
+from schemas.internal import BreakerResetRequested, FinishedLease, LeaseNotice, WorkerReport
 from schemas.topics import Layout
 from tests.dispatcher.harness import LAYOUT, T0, Bench, MemoryRows, cancel, inquiry, run
 
@@ -192,3 +192,22 @@ def test_the_key_of_a_fact_that_changes_a_shard_names_the_shard():
     bench.give(run(1))
     bench.at(5)
     assert {CORE.key_of(fact) for fact in bench.facts} == {b"q/mail/0"}
+
+
+def strand_of(given: Record) -> bytes:
+    read = CORE.read(given)
+    assert read is not None
+    return CORE.strand(given, *read)
+
+
+def test_what_is_said_of_a_tenants_runs_keeps_its_order_and_no_other():
+    """A cancel behind its run, an inquiry behind both; another tenant's runs go their own way."""
+    reset = BreakerResetRequested(tenant="acme", queue="mail", shard=0, requested_at=T0, breaker="")
+    for fact in (run(1), cancel(), inquiry(run(1)), reset):
+        assert strand_of(record(fact)) == b"acme"
+    assert strand_of(record(run(1, tenant="globex"))) == b"globex"
+
+
+def test_reports_keep_the_order_of_the_log_and_what_is_refused_is_in_nobodys_way():
+    assert strand_of(record(report(), topics.ATTEMPTS)) == b""
+    assert CORE.strand(Record(topics.RUNS, HERE, 17, None, b"{", (), T0), None, None) == b""

@@ -252,8 +252,16 @@ def no_glance(_given: Record) -> bytes | None:
     return None
 
 
+def strand(_given: Record, _key: bytes | None, _input: object) -> bytes:
+    """All are of one, as in most inputs."""
+    return b""
+
+
 def held(*values: bytes, where: TopicPartition = CHANGES, into: ReadAhead | None = None) -> ReadAhead:
-    ahead = ReadAhead(read, no_glance, (CHANGES, OUTCOMES), records_max=10, bytes_max=100) if into is None else into
+    if into is None:
+        ahead = ReadAhead(read, no_glance, strand, (CHANGES, OUTCOMES), records_max=10, bytes_max=100)
+    else:
+        ahead = into
     ahead.add(record(where, 10 + number, value) for number, value in enumerate(values))
     return ahead
 
@@ -294,7 +302,7 @@ def test_what_cannot_be_read_for_a_fault_of_ours_has_its_turn_and_holds_all_back
     def faulty(given: Record) -> tuple[bytes, str] | None:
         return {b"a": (b"a", "input")}[given.value or b""]
 
-    ahead = ReadAhead(faulty, no_glance, (CHANGES,), records_max=10, bytes_max=100)
+    ahead = ReadAhead(faulty, no_glance, strand, (CHANGES,), records_max=10, bytes_max=100)
     ahead.add([record(CHANGES, 10, b"a"), record(CHANGES, 11, b"b")])
     assert not ahead.is_known(b"c")
     first, second = ahead.take(5, 100)
@@ -312,7 +320,7 @@ def test_there_is_room_up_to_so_many_records_and_while_there_are_bytes() -> None
 
 def test_what_is_far_from_its_turn_is_understood_when_it_comes() -> None:
     """Neither its input nor what is wrong with it is kept meanwhile."""
-    ahead = ReadAhead(read, no_glance, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
+    ahead = ReadAhead(read, no_glance, strand, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
     ahead.add(record(CHANGES, number, b"refused" if number % 1000 == 999 else b"a") for number in range(6000))
     taken = ahead.take(6000, 1 << 20)
     assert [entry.record.offset for entry in taken] == [*range(6000)]
@@ -331,7 +339,7 @@ def test_where_a_glance_tells_whom_it_is_about_no_more_is_done_until_its_turn() 
     def glance(given: Record) -> bytes | None:
         return {b"refused": b"poisoned", b"b": b"b"}.get(given.value or b"")
 
-    ahead = ReadAhead(reading, glance, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
+    ahead = ReadAhead(reading, glance, strand, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
     ahead.add(record(CHANGES, number, b"a") for number in range(500))
     ahead.add(record(CHANGES, 500 + number, value) for number, value in enumerate((b"b", b"refused", b"c", b"ignored")))
     assert understood == [*range(500), 502, 503]
@@ -355,14 +363,14 @@ def test_of_a_flood_that_cannot_be_read_no_more_is_kept_than_the_records() -> No
             said.append(ref(refusal))
             raise
 
-    ahead = ReadAhead(refusing, no_glance, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
+    ahead = ReadAhead(refusing, no_glance, strand, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
     ahead.add(record(CHANGES, number, b"refused") for number in range(6000))
     assert sum(each() is not None for each in said) == UNDERSTOOD_MAX
 
 
 def test_what_stands_beside_a_value_counts_as_well() -> None:
     """A publisher may put a megabyte into a header, or into a key."""
-    ahead = ReadAhead(read, no_glance, (CHANGES,), records_max=10, bytes_max=100)
+    ahead = ReadAhead(read, no_glance, strand, (CHANGES,), records_max=10, bytes_max=100)
     ahead.add([Record(*CHANGES, 10, b"k" * 30, b"a", (("h", b"x" * 30),), NOON)])
     assert ahead.room == 9
     ahead.add([Record(*CHANGES, 11, b"k" * 30, b"a", (("h", b"x" * 30),), NOON)])

@@ -23,6 +23,7 @@ CHANGELOG = topics.changelog_topic("scheduler")
 ONE = topics.Layout(schedule=1, shard=1)
 TICK = timedelta(milliseconds=700)  # occurrences of every second stand apart from what is published
 NAMES = ("a", "b", "c")
+TENANTS = {"a": "acme", "b": "acme", "c": "globex"}
 PLAIN = Limits(records=1000, ahead_records=1000)  # all that there is, in one step
 
 Op = tuple[str, Any]
@@ -126,7 +127,7 @@ def play(line: Line, what: str, about: Any, number: int) -> None:
             for each in range(about):
                 trigger(line, "a", f"flood-{number}-{each}")
         case "pause" | "resume":
-            line.command(f"schedule.{what}", {"tenant": "acme", "name": about}, id_=f"{what}-{number}")
+            line.command(f"schedule.{what}", {"tenant": TENANTS[about], "name": about}, id_=f"{what}-{number}")
         case "trigger":
             trigger(line, about, f"trigger-{number}")
         case "poison":
@@ -144,7 +145,7 @@ def play(line: Line, what: str, about: Any, number: int) -> None:
 
 
 def trigger(line: Line, name: str, id_: str) -> None:
-    line.command("schedule.trigger", {"tenant": "acme", "name": name}, id_=id_)
+    line.command("schedule.trigger", {"tenant": TENANTS[name], "name": name}, id_=id_)
 
 
 def schedule(name: str) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def schedule(name: str) -> dict[str, Any]:
         "overlap": {"policy": "allow_all"},
         "job": {"target": {"type": "task", "name": "work"}},
     }
-    return {"tenant": "acme", "name": name, "definition": definition}
+    return {"tenant": TENANTS[name], "name": name, "definition": definition}
 
 
 def told(line: Line) -> dict[tuple[str, str], str]:

@@ -77,6 +77,10 @@ class ToyCore:
             return None
         return name.encode() if record.topic == topics.SCHEDULE_CHANGES else None
 
+    def strand(self, record: Record, key: bytes | None, input_: Any) -> bytes:
+        """What stands before the slash, if there is one."""
+        return (key or self.about(record) or b"").rpartition(b"/")[0]
+
     def load(self, key: bytes, rows: Rows) -> Count:
         stored = rows.get(b"count")
         return Count(name=key.decode()) if stored is None else codec.load(Count, orjson.loads(stored))

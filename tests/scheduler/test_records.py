@@ -10,6 +10,8 @@ import pytest
 
 from runtime.machine import PARTITION
 from runtime.record import Record
+from scheduler.core import SchedulerCore
+from scheduler.forwarding import Misplaced
 from scheduler.partition import CatalogRead
 from schemas import codec, topics
 from schemas.commands import COMMANDS, Command, SchedulePut
@@ -225,3 +227,51 @@ def shell_of_many_facts() -> Shell:
     shell.send("ScheduleDelete", runs="cancel")
     shell.settle()
     return shell
+
+
+def strand_of(value: Any, topic: str = topics.SCHEDULE_CHANGES, core: SchedulerCore | None = None) -> bytes:
+    core, given = core or Shell().core, record(value, topic=topic)
+    try:
+        read = core.read(given)
+    except Refused:
+        return core.strand(given, None, None)
+    assert read is not None
+    return core.strand(given, *read)
+
+
+def test_what_a_tenant_publishes_keeps_its_order_also_what_is_refused_of_it():
+    """So a version that understands more finds each record in the strand in which it was answered."""
+    job = {"target": {"type": "task", "name": "work"}}
+    assert strand_of(EVENT) == b"acme"
+    put = {"tenant": "acme", "name": "j", "definition": job}
+    assert strand_of(EVENT | {"type": "tidewheel.job.put.v1", "data": put}) == b"acme"
+    assert strand_of(EVENT | {"type": "tidewheel.of.tomorrow.v1"}) == b"acme"
+    assert strand_of(EVENT | {"data": DATA | {"definition": 7}}) == b"acme"
+    assert strand_of(EVENT | {"data": DATA | {"tenant": "globex"}}) == b"globex"
+
+
+def test_a_strand_is_the_same_whether_a_record_was_glanced_at_or_understood():
+    """Which it is depends on how much is held, and is another thing for a successor."""
+    core = Shell().core
+    without_an_id = {name: value for name, value in EVENT.items() if name != "id"}
+    deep = orjson.dumps(EVENT).replace(b'"acme"', b'"acme","x":' + b"[" * 200 + b"]" * 200)
+    for value in (EVENT, without_an_id, deep, EVENT | {"type": "tidewheel.of.tomorrow.v1"}):
+        given = record(value)
+        assert core.strand(given, core.about(given), None) == strand_of(value) == b"acme"
+
+
+def test_a_queue_belongs_to_nobody_and_so_does_what_cannot_be_read():
+    queue = EVENT | {"type": "tidewheel.queue.put.v1", "data": {"name": "mail", "definition": {}}}
+    assert [strand_of(value) for value in (queue, b"{", b"", EVENT | {"data": {"tenant": 7}})] == [b"_"] * 4
+
+
+def test_a_command_for_another_partition_is_sent_on_in_the_order_of_its_tenant():
+    elsewhere = SchedulerCore(topics.Layout(schedule=4, shard=1), 0, "2026a")
+    assert strand_of(EVENT, core=elsewhere) == b"acme"
+    read = elsewhere.read(record(EVENT))
+    assert read is not None
+    assert isinstance(read[1], Misplaced)
+
+
+def test_outcomes_keep_the_order_of_the_log():
+    assert Shell().core.strand(record(b"", topic=topics.RUN_OUTCOMES), b"s/acme/s", None) == b""

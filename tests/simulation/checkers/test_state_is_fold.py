@@ -1,5 +1,7 @@
 """I4: state is the fold of the log."""
 
+from typing import Any
+
 from runtime.record import TopicPartition
 from schemas import topics
 from simulation.checkers import state_is_fold
@@ -113,7 +115,22 @@ def test_a_position_that_goes_back_is_found():
     first = [{"topic": topics.RUNS, "partition": 0, "offset": 1, "topic_id": "1"}]
     given.transaction("dispatcher", "12:00:15", positions=first)
     assert found(given, positions={}) == [
-        "I4 dispatcher-changelog-0@12: the position in tidewheel.runs-0 goes from 2 back to 1".replace("tidewheel.", "")
+        "I4 dispatcher-changelog-0@12: the position goes from 2 back to 1 in tidewheel.runs-0".replace("tidewheel.", "")
+    ]
+
+
+def test_a_strand_that_goes_back_is_found_and_one_that_its_position_has_passed_is_not():
+    given = calm()
+
+    def at(offset: int, strands: dict[str, int]) -> list[dict[str, Any]]:
+        return [{"topic": topics.RUNS, "partition": 0, "offset": offset, "topic_id": "1", "strands": strands}]
+
+    given.transaction("dispatcher", "12:00:15", positions=at(2, {"574": 9, "762": 5}))
+    given.transaction("dispatcher", "12:00:16", positions=at(5, {"574": 9}))
+    assert found(given, positions={}) == []
+    given.transaction("dispatcher", "12:00:17", positions=at(6, {}))
+    assert found(given, positions={}) == [
+        "I4 dispatcher-changelog-0@14: strand 574 goes from 9 back to 6 in tidewheel.runs-0".replace("tidewheel.", "")
     ]
 
 
