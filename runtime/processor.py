@@ -241,6 +241,7 @@ class Processor:
         """Between batches nothing of a state is under way."""
         if (now := self._clock.since_boot()) >= self._look_at:
             self._look_at = now + LOOK_SECONDS
+            self._telemetry.set(Metric.RECORDS_UNANSWERED, self._labels, len(self._ahead))
             self._observer.look(self._workspace.states, self._workspace.shared, self._mark)
 
     def _read_on(self, reader: Reader, wait: float, timeout: float) -> tuple[int, bool]:

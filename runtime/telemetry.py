@@ -68,6 +68,7 @@ class Metric(StrEnum):
     # what a partition does
     RECORDS_READ = "records_read_total"
     RECORDS_REJECTED = "records_rejected_total"
+    RECORDS_UNANSWERED = "records_unanswered"
     COMMIT_SECONDS = "commit_seconds"
     BATCH_SECONDS = "batch_seconds"
     DECIDED_UNTIL = "decided_until_timestamp_seconds"
@@ -138,6 +139,9 @@ class Described(NamedTuple):
 
 DESCRIBED: Mapping[Metric, Described] = {
     Metric.RECORDS_READ: Described(Counter, "Input records read by a partition.", _PARTITION),
+    Metric.RECORDS_UNANSWERED: Described(
+        Gauge, "Input records that a partition has read and not answered yet; it holds them in memory.", _PARTITION
+    ),
     Metric.RECORDS_REJECTED: Described(Counter, "Input records refused as unreadable or wrong.", _PARTITION),
     Metric.COMMIT_SECONDS: Described(Histogram, "Time of one transaction on the log.", _PARTITION),
     Metric.BATCH_SECONDS: Described(Histogram, "Time from reading a batch to having applied it.", _PARTITION),

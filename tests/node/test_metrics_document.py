@@ -11,6 +11,7 @@ UNITS = ("_seconds", "_ratio", "_records", "_total", "_records_left", "_left")
 WITHOUT_UNIT = {  # a number of things or a yes, by their names
     "clock_held", "partition_failed", "state_differs", "recovering", "queue_paused", "role_partitions", "runs_queued",
     "runs_running", "workers", "event_streams", "worker_slots_free", "backfills_open", "breakers_open",
+    "records_unanswered",
 }  # fmt: skip
 
 

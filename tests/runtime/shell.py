@@ -46,7 +46,8 @@ class Shell:
 
     def start(self) -> Processor:
         """Take the partition over with a new processor."""
-        world = World(clock=self.clock, entropy=lambda: bytes(16), telemetry=Telemetry())
+        self.telemetry = Telemetry()
+        world = World(clock=self.clock, entropy=lambda: bytes(16), telemetry=self.telemetry)
         processor = Processor(self.core, PARTITION, self.log, self.store, world, limits=self.limits)
         processor.open()
         return processor

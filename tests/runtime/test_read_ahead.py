@@ -234,6 +234,22 @@ def test_many_keys_that_wait_do_not_hide_one_that_need_not() -> None:
 
 # --- the buffer by itself ---------------------------------------------------------------------------------------------
 
+
+def test_how_much_is_held_is_told() -> None:
+    shell = flooded()
+    labels = {"role": "scheduler", "partition": "0"}
+    shell.processor.step(0.0)  # It hears of the flood.
+    shell.clock.advance(timedelta(seconds=6))
+    shell.processor.step(0.0)
+    held = shell.telemetry.registry.get_sample_value("tidewheel_records_unanswered", labels)
+    assert held is not None
+    assert 100 < held < FLOOD  # eight looks at up to fifty each, of which few are answered
+    shell.settle()
+    shell.clock.advance(timedelta(seconds=6))
+    shell.processor.step(0.0)
+    assert shell.telemetry.registry.get_sample_value("tidewheel_records_unanswered", labels) == 0
+
+
 OUTCOMES = TopicPartition(topics.RUN_OUTCOMES, 0)
 
 
