@@ -5,7 +5,9 @@
           ── stop ──▶ `ctx.cancelled`; SIGKILL to its whole group after a grace
 
 A process is made for each attempt, and forks nothing of the worker: a client that the worker uses would not survive
-that. The process ends with its worker: Linux kills it then, and elsewhere a thread in it looks out for that.
+that. Where there is fork(2), it is forked from a server that has imported this library and nothing of the tasks: so it
+costs some milliseconds instead of an interpreter's start. The process ends with its worker: the server does, and Linux
+kills what it has forked; and everywhere a thread in it looks out for that.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ LOOK_SECONDS = 1.0  # whether it lives: what it forked may hold its end of the p
 READ_BYTES = 64 * 1024  # as much as a pipe holds
 REST_MAX = 1024 * 1024  # that is heard after its end
 NAME = "tidewheel-isolated"
-_SPAWN = multiprocessing.get_context("spawn")
+_FORKS = "forkserver" in multiprocessing.get_all_start_methods()
+_MAKING: Any = multiprocessing.get_context("forkserver" if _FORKS else "spawn")
+_PRELOADED = ["tidewheel.isolated", "tidewheel.worker"]
 _SET_DEATH_SIGNAL = 1  # of prctl(2)
 _LOG = logging.getLogger("tidewheel.worker")
 
@@ -65,18 +69,18 @@ class Isolated:
 
     def __init__(self, handout: HandOut, task: Task, context: RunContext) -> None:
         self._handout, self._context = handout, context
-        self._ours, theirs = _SPAWN.Pipe()
-        self._bell, self._rope = _SPAWN.Pipe(duplex=False)
+        self._ours, theirs = _MAKING.Pipe()
+        self._bell, self._rope = _MAKING.Pipe(duplex=False)
         self._printed: dict[Any, tuple[str, int]] = {}  # what it writes to its standard streams comes here
         outputs = []
         for name, descriptor in (("stdout", 1), ("stderr", 2)):
-            reading, writing = _SPAWN.Pipe(duplex=False)
+            reading, writing = _MAKING.Pipe(duplex=False)
             self._printed[reading] = (name, descriptor)
             outputs.append(writing)
         self._theirs: tuple[Connection[Any, Any], ...] = (theirs, *outputs)
         self._capture: Capture | None = None
         arguments = (theirs, tuple(outputs), task, handout, logging.getLogger().getEffectiveLevel())
-        self._process = _SPAWN.Process(target=_serve, args=arguments, name=NAME)
+        self._process = _MAKING.Process(target=_serve, args=arguments, name=NAME)
         self._kill_at: float | None = None
         self._killed = self._is_over = False
 
@@ -109,7 +113,7 @@ class Isolated:
                 os.kill(pid, signal.SIGKILL)  # It may not have its group yet.
 
     def _end(self) -> None:
-        """Kill what is left, while the number of the process is its own; then take its exit code."""
+        """Kill what is left, while the number of the process is its own or was just now; then take its exit code."""
         self.kill()
         if self._process.pid is not None:
             self._process.join()
@@ -118,6 +122,8 @@ class Isolated:
     def _start(self) -> None:
         if self._killed:
             raise RuntimeError("the worker ended before the process was made")
+        if _FORKS:
+            _MAKING.set_forkserver_preload(_PRELOADED)  # heard by a server that is not there yet
         self._process.start()
         for end in self._theirs:
             end.close()  # so that its end is heard
@@ -278,11 +284,23 @@ def _hear_stop(connection: Connection[Any, Any], stop: Any) -> None:
 
 def _end_with_worker() -> None:
     os.setsid()  # Ctrl-C at the terminal is the worker's, and all that the task starts can be killed at once.
+    if _FORKS:
+        _let_the_server_go()
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     worker = multiprocessing.parent_process()
     assert worker is not None
     threading.Thread(target=_wait_for_workers_end, args=(worker.sentinel,), daemon=True).start()
+
+
+def _let_the_server_go() -> None:
+    """The server stays for as long as somebody holds this: the worker alone should."""
+    from multiprocessing import forkserver  # noqa: PLC0415 -- not everywhere
+
+    server: Any = forkserver._forkserver  # noqa: SLF001
+    if (held := getattr(server, "_forkserver_alive_fd", None)) is not None:
+        os.close(held)
+        server._forkserver_alive_fd = None  # noqa: SLF001
 
 
 def _wait_for_workers_end(sentinel: int) -> None:

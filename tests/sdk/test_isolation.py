@@ -114,7 +114,7 @@ async def test_a_drain_leaves_no_process_behind(queue, isolate, tmp_path, monkey
 
 
 MODULE = """\
-import os, pathlib, threading
+import ctypes, os, pathlib, threading
 from tidewheel import Worker
 
 worker = Worker(name="w1")
@@ -124,21 +124,27 @@ def stubborn():
     pathlib.Path("pid").write_text(f"{os.getpid()}")
     threading.Event().wait()
 
+@worker.task("deaf", isolate="process")
+def deaf():
+    pathlib.Path("pid").write_text(f"{os.getpid()}")
+    ctypes.PyDLL(None).pause()  # in C, and no other thread has its turn
+
 if __name__ == "__main__":
     worker.run()
 """
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("task", ["stubborn", "deaf"])
 @pytest.mark.parametrize("arguments", [["tasks.py"], ["-m", "tidewheel.supervised", "tasks:worker"]])
-async def test_an_isolated_task_dies_with_its_worker(queue, tmp_path, arguments):
+async def test_an_isolated_task_dies_with_its_worker(queue, tmp_path, arguments, task):
     (tmp_path / "tasks.py").write_text(MODULE)
     environment = {"PYTHONPATH": str(Path(__file__).parents[2] / "sdk"), **queue.environment}
     worker = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, cwd=tmp_path, env=environment, stdin=asyncio.subprocess.PIPE
     )
     try:
-        await queue.hand_out(run("stubborn"))
+        await queue.hand_out(run(task))
         [pid] = await numbers(tmp_path / "pid", 1)
         worker.send_signal(signal.SIGKILL)
         await gone(pid)
