@@ -142,10 +142,11 @@ def reader_config(settings: KafkaSettings) -> Config:
     """Reads what it is assigned from where it is told; no group ever hears of it.
 
     That a partition has ended is said with the answer after its last record, for which a broker with nothing new waits
-    as long as it may. A scheduler decides for an instant once it knows: by default up to half a second late.
+    as long as it may. Markers are passed without that word; behind what was aborted it is needed, and by default it
+    comes up to half a second late. A shorter wait is a load: each reader that has nothing to read asks so often.
     """
     return _reading(settings, "reader") | {
-        "fetch.wait.max.ms": 25,
+        "fetch.wait.max.ms": 100,
         "enable.partition.eof": True,
         "queued.max.messages.kbytes": UNREAD_KIBIBYTES_MAX,
         "queued.min.messages": UNREAD_RECORDS_MIN,
