@@ -6,7 +6,8 @@ happened once or not at all.
 
 The same is owed to publishers: every readable command in the log is judged by the time all is at rest, and once. Its
 verdict is remembered (`command.remembered`), or names its place (`command.rejected`); a cancel is passed on, and
-answered by who has the run. What a command changes names its id: no command has changed one thing twice.
+answered by who has the run. What is judged stands there, and was not given up by its publisher. What a command changes
+names its id: no command has changed one thing twice.
 """
 
 from __future__ import annotations
@@ -56,11 +57,19 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     """Every promise that was not kept, and everything that happened twice."""
     verdicts = _verdicts(evidence)
     commands = {(event.source, event.id) for event in _commands(evidence)}
+    known = {(event.source, event.id) for event in events(evidence, topics.SCHEDULE_CHANGES)}
+    sources = {source for source, _ in known}  # an owner remembers of its own what it redrove
     for call in evidence.history:
         if call.command_id:
             yield from _call(call, verdicts.get((call.source, call.command_id), _Verdict()), commands)
-    for (_, command_id), verdict in verdicts.items():
+    for (source, command_id), verdict in verdicts.items():
         yield from _once(command_id, verdict)
+        if verdict.remembered and source in sources and (source, command_id) not in known:
+            what = f"command {command_id} is judged, and stands nowhere"
+            yield Violation(invariant=ID, what=what, where=verdict.remembered[0].place)
+        if (source, command_id) in commands and len(verdict.rejected) > 1:
+            what = f"command {command_id} is refused again; first at {verdict.rejected[0].place}"
+            yield Violation(invariant=ID, what=what, where=verdict.rejected[1].place)
     if evidence.rested_at is not None:
         yield from _all_judged(evidence, verdicts)
 

@@ -6,7 +6,7 @@ numbered upwards. A success counts when it is the newest lease's: the result tha
 gave back under the newest hand-out.
 
 User code runs at most once under a lease, as the incarnation that was handed it; a later lease has a higher fencing
-token; and who runs a run that another may have begun is told so.
+token; and who runs a run that another may have begun is told so. No attempt ends by what nobody said (see `said`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from simulation.checkers import said
 from simulation.checkers.reading import DISPATCHER, Data, Fact, facts
 from simulation.evidence import Evidence, Execution, Violation
 
@@ -54,6 +55,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             case "run.finished" if not fact.data.get("repeat"):
                 yield from _finished(runs.setdefault(_run_of(fact.data), _Run()), fact, results)
     yield from _executions(evidence.executions, runs)
+    yield from said.check(evidence)
 
 
 def _numbered(fact: Fact, newest: int) -> Iterator[Violation]:

@@ -2,7 +2,8 @@
 
 The rows of a read model that followed the log through all faults are those of one that is made anew from it, and no
 row that somebody looked at had a lower version than it had for anyone before. Of workers that were heard of an hour
-ago the log may have let go: a read model that is made anew need not have them.
+ago the log may have let go: a read model that is made anew need not have them. What rows show is what happened (see
+`shown`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from simulation.checkers import shown
 from simulation.evidence import Evidence, Violation
 
 ID = "I13"
@@ -42,6 +44,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             what = f"{glimpse.key} goes from version {newest[seen]} back to {glimpse.version}"
             yield Violation(invariant=ID, what=what, where=f"read model, {glimpse.table}")
         newest[seen] = max(glimpse.version, newest.get(seen, 0))
+    yield from shown.check(evidence)
 
 
 def _kept(table: str, rows: Iterable[Mapping[str, Any]], ended_at: datetime | None) -> tuple[Mapping[str, Any], ...]:

@@ -2,6 +2,7 @@
 
 - Nothing is created for an instant at which its schedule was paused, nor may more of its runs be active than it allows;
   nothing is skipped for a run in the way when there is none.
+- Each occurrence is decided by what was in force at its instant (see `in_force`).
 - What is only late is not missed (see `grace`), and a command that waits for the catalog waits (see `awaited`).
 - A run has the version of its job that its partition had adopted (see `adopted`), none is where a calendar or a freeze
   stands in its way (see `closed`), and what is asked of occurrences and of whole sets of runs is done (see `asked`).
@@ -35,6 +36,7 @@ from simulation.checkers import (
     failures,
     finishes,
     grace,
+    in_force,
     later,
     limits,
     paced,
@@ -80,7 +82,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from closed.check(evidence)
     yield from asked.check(evidence)
     yield from limits.check(evidence)
-    for part in (again, failures, finishes, later, paced, paces, placed, windows):
+    for part in (again, failures, finishes, in_force, later, paced, paces, placed, windows):
         yield from part.check(evidence)
 
 

@@ -106,6 +106,12 @@ def execution(lease: int = 0, started_at: str = "12:00:05.5", **other: Any) -> E
     return Execution(**said | other)
 
 
+def word(*offsets: int, outcome: str = "succeeded", **other: Any) -> dict[str, Any]:
+    """A report of worker 1: how the attempts of these hand-outs have ended."""
+    ends = [{"lease": f"default.0.{offset}.key", "outcome": outcome} for offset in offsets]
+    return event("worker.report", **{"incarnation": "incarnation-1", "finished": ends} | other)
+
+
 class Given:
     """A log that is written by hand."""
 
@@ -191,7 +197,7 @@ def calm() -> Given:
     given = Given()
     command = event("schedule.put", id_="command-1", tenant="acme", name="s", definition=DEFINITION)
     given.append(topics.SCHEDULE_CHANGES, command | {"source": "publisher"})
-    given.append(topics.ATTEMPTS, event("worker.report", incarnation="incarnation-1"))
+    given.append(topics.ATTEMPTS, word(0, 1))
     adopted = event(
         "tz.adopted", subject="_/scheduler-0", role="scheduler", partition=0, version="2026a", adopted_at=z("12:00:00")
     )  # fmt: skip

@@ -145,3 +145,23 @@ def test_a_cancel_that_was_passed_on_was_judged():
     given.transaction("scheduler", "12:00:15", [asked])
     given.transaction("dispatcher", "12:00:16", [answered])
     assert found(given, call(OK, 200, kind="run.cancel")) == []
+
+
+def test_a_command_that_is_refused_again_is_found():
+    given = calm()
+    command(given)
+    position = {"topic": topics.SCHEDULE_CHANGES, "partition": 0, "offset": 1}
+    rejected = event("command.rejected", reason="stale", position=position, command_id="command-2", source="api")
+    given.transaction("scheduler", "12:00:15", [rejected, remembered(409)])
+    assert found(given) == []
+    given.transaction("scheduler", "12:00:16", [rejected])
+    assert found(given) == [
+        "I18 scheduler-changelog-0@12: command command-2 is refused again; first at scheduler-changelog-0@10"
+    ]
+
+
+def test_a_command_that_is_judged_and_stands_nowhere_is_found():
+    given = calm()
+    command(given, command_id="command-3")
+    given.transaction("scheduler", "12:00:15", [remembered(command_id="command-3"), remembered()])
+    assert found(given) == ["I18 scheduler-changelog-0@10: command command-2 is judged, and stands nowhere"]

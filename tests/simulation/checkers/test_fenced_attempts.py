@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from schemas import topics
 from simulation.checkers import fenced_attempts
 from tests.simulation.checkers.given import (
     NEXT,
@@ -19,6 +20,7 @@ from tests.simulation.checkers.given import (
     run_taken,
     started,
     told,
+    word,
 )
 
 
@@ -30,6 +32,8 @@ def found(given, **fields) -> list[str]:
 def taken() -> Given:
     """The first run is handed out under lease 0."""
     given = Given()
+    given.append(topics.ATTEMPTS, word(0, 1))
+    given.append(topics.ATTEMPTS, word(0, 1, outcome="failed"))
     run_taken(given, created(), 0, "12:00:05")
     return given
 

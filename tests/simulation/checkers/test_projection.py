@@ -15,35 +15,35 @@ def found(**fields) -> list[str]:
 
 
 def test_rows_in_any_order_are_the_same_rows():
-    evidence: dict[str, Any] = {"read_model": {"runs": ROWS}, "rebuilt": {"runs": ROWS[::-1]}}
+    evidence: dict[str, Any] = {"read_model": {"occurrences": ROWS}, "rebuilt": {"occurrences": ROWS[::-1]}}
     assert found(**evidence) == []
     assert projection.observed(Evidence(**evidence)) == 2
 
 
 def test_without_a_read_model_made_anew_nothing_is_compared():
-    assert found(read_model={"runs": ROWS}) == []
-    assert projection.observed(Evidence(read_model={"runs": ROWS})) == 0
+    assert found(read_model={"occurrences": ROWS}) == []
+    assert projection.observed(Evidence(read_model={"occurrences": ROWS})) == 0
 
 
 def test_a_row_that_differs_is_found_on_both_sides():
     other = ({"run": "a", "state": "succeeded"}, {"run": "b", "state": "running"})
-    assert found(read_model={"runs": ROWS}, rebuilt={"runs": other}) == [
-        'I13 read model, runs: a row is not there when made anew (one of 1): {"run":"b","state":"queued"}',
-        'I13 read model, runs: a row is there only when made anew (one of 1): {"run":"b","state":"running"}',
+    assert found(read_model={"occurrences": ROWS}, rebuilt={"occurrences": other}) == [
+        'I13 read model, occurrences: a row is not there when made anew (one of 1): {"run":"b","state":"queued"}',
+        'I13 read model, occurrences: a row is there only when made anew (one of 1): {"run":"b","state":"running"}',
     ]
 
 
 def test_a_row_that_is_there_twice_is_found():
-    assert found(read_model={"runs": (*ROWS, ROWS[0])}, rebuilt={"runs": ROWS}) == [
-        'I13 read model, runs: a row is not there when made anew (one of 1): {"run":"a","state":"succeeded"}'
+    assert found(read_model={"occurrences": (*ROWS, ROWS[0])}, rebuilt={"occurrences": ROWS}) == [
+        'I13 read model, occurrences: a row is not there when made anew (one of 1): {"run":"a","state":"succeeded"}'
     ]
 
 
 def test_a_version_that_goes_back_is_found():
-    seen = [("runs", "a", 3), ("runs", "b", 1), ("runs", "a", 3), ("runs", "a", 2)]
+    seen = [("occurrences", "a", 3), ("occurrences", "b", 1), ("occurrences", "a", 3), ("occurrences", "a", 2)]
     glimpses = tuple(Glimpse(table=table, key=key, version=version) for table, key, version in seen)
     assert found(glimpses=glimpses[:3]) == []
-    assert found(glimpses=glimpses) == ["I13 read model, runs: a goes from version 3 back to 2"]
+    assert found(glimpses=glimpses) == ["I13 read model, occurrences: a goes from version 3 back to 2"]
 
 
 def test_a_worker_that_was_heard_of_an_hour_ago_may_be_in_one_and_not_in_the_other():
