@@ -117,6 +117,19 @@ class Execution:
 
 
 @frozen
+class Owning:
+    """A word on who has a partition. `what`: assigned, revoked or lost, as the group said it; begun: a process builds
+    up what works on it.
+    """
+
+    at: datetime
+    machine: str  # `<node>#<number>`: processes of one node have one name in the group
+    role: str
+    partition: int
+    what: str
+
+
+@frozen
 class Glimpse:
     """A row of a read model as somebody saw it; all in the order of seeing."""
 
@@ -154,6 +167,8 @@ class Evidence:
     stores: tuple[StoreContents, ...] = ()
     owners: Mapping[Partition, str | None] = field(default_factory=dict)  # at the end; None: nobody
     restored: Mapping[Partition, tuple[datetime, ...]] = field(default_factory=dict)  # when somebody took it over
+    owning: tuple[Owning, ...] = ()  # in the order in which it was said
+    unquoted: tuple[str, ...] = ()  # transactional ids of positions that were committed without a word on who does
 
     history: tuple[Call, ...] = ()
     executions: tuple[Execution, ...] = ()

@@ -3,13 +3,15 @@
 In the committed order of its changelog (owner epoch, transaction sequence) strictly grows, and the sequence by one. On
 every topic the sequences of one partition never go back; nor do the epochs of its producer, as the model of Kafka knows
 them. A sequence may come twice where a torn transaction was rolled forward. Whoever writes as a new producer signs with
-a higher owner epoch than whoever wrote before: an epoch that two owners share tells nobody which of them wrote.
+a higher owner epoch than whoever wrote before: an epoch that two owners share tells nobody which of them wrote. Who
+loses a partition lets go of it (see `letting_go`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simulation.checkers import letting_go
 from simulation.checkers.reading import Changelog, changelogs, sequence_of
 from simulation.evidence import Committed, Evidence, Place, Violation
 
@@ -29,6 +31,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     for place, records in evidence.spans():
         yield from _by_sequence(place.topic, place.partition, records)
         yield from _by_epoch(evidence, place.topic, place.partition, records)
+    yield from letting_go.check(evidence)
 
 
 def _in_changelog(log: Changelog) -> Iterator[Violation]:

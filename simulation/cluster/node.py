@@ -108,6 +108,7 @@ class RoleProcess:
         )  # fmt: skip
 
     def _processor(self, partition: Partition, log: Log) -> Processor:
+        self.node.site.story.own(self.machine.name, partition.role, partition.number, "begun")
         store = self.node.disk.open(
             f"{partition.role}-{partition.number}", self.machine,
             lambda reason, kept: told_store_set_aside(partition, self.telemetry, reason, kept),

@@ -18,16 +18,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 from node.projecting import SharedProjector
 from projections.batch import PROJECTIONS
 from projections.projector import Limits, Projector
-from projections.store.database import open_database
+from projections.store.database import open_database, positions_of
 from projections.store.tables import PROJECTED
 from projections.store.writer import Overtaken, Writer
 from runtime.lifecycle import ThreadService
 from runtime.log import LogError
 from runtime.record import TopicPartition
+from simulation.cluster.gate import Gate, GatedDatabase
 from simulation.cluster.node import POLL_SECONDS
 from simulation.cluster.place import Place
 from simulation.cluster.story import StoryTelemetry
 from simulation.cluster.threads import LoopThreads
+from simulation.evidence import Glimpse
 from simulation.loop import Killed, Loop, Machine, Task
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Rows:
     tables: dict[str, dict[Key, Row]] = field(default_factory=dict)
     stood: dict[TopicPartition, int] = field(default_factory=dict)
     source: dict[str, str] | None = None
+    gate: Gate = field(default_factory=Gate)
 
     def belong_to(self, source: Mapping[str, str], *, anew: bool) -> None:
         """See `Writer.belong_to`."""
@@ -62,15 +65,18 @@ class Rows:
 
     def positions(self) -> Positions:
         """See `Writer.positions`."""
+        self.gate.passes()
         return dict(self.stood)
 
     def load(self, table: str, keys: Collection[Key]) -> Mapping[Key, Row]:
         """See `Writer.load`."""
+        self.gate.passes()
         rows = self.tables.get(table, {})
         return {key: rows[key] for key in keys if key in rows}
 
     def apply(self, changes: Changes, old: Positions, new: Positions) -> None:
         """See `Writer.apply`."""
+        self.gate.passes()
         if any(self.stood.get(place) != old.get(place) for place in new):
             raise Overtaken("another writer has moved the positions")
         for table, rows in changes.items():
@@ -150,7 +156,7 @@ class TaskProjector(Projector):
     def _follow(self) -> None:
         try:
             super()._follow()
-        except (LogError, Overtaken) as error:
+        except (LogError, Overtaken, ConnectionError) as error:
             self._process.node.site.story.say(self._process.machine.name, f"? {type(error).__name__}: {error}")
             raise
         except Exception as error:
@@ -224,17 +230,39 @@ class ProjectorProcess:
         raise Killed
 
 
+class WatchedWriter(Writer):
+    """A writer behind whose back somebody looks each time how far the rows are, as whoever waits for a change does."""
+
+    def __init__(self, database: Any, glimpses: list[Glimpse]) -> None:
+        super().__init__(database)
+        self._glimpses = glimpses
+
+    def apply(self, changes: Changes, old: Positions, new: Positions) -> None:
+        """See `Writer.apply`."""
+        super().apply(changes, old, new)
+        with self._database.connect() as connection:
+            stood = positions_of(connection)
+        self._glimpses += (
+            Glimpse(table="positions", key=f"{place.topic}-{place.partition}", version=stood[place])
+            for place in sorted(new)
+        )
+
+
 class ReadModelPlace:
-    """Where the rows of a cluster are, and what they are at the end."""
+    """Where the rows of a cluster are, and what they are at the end. `glimpses`: how far they were each time."""
 
     def __init__(self, *, database: bool) -> None:
-        self._rows = Rows()
+        self.gate = Gate()
+        self.glimpses: list[Glimpse] = []
+        self._rows = Rows(gate=self.gate)
         self._folder = TemporaryDirectory(prefix="tidewheel-simulation-") if database else None
         self._database = open_database(f"sqlite:///{self._folder.name}/{FILE}.sqlite") if self._folder else None
 
     def writer(self) -> ReadModel:
         """What one projector writes through."""
-        return self._rows if self._database is None else Writer(self._database)
+        if self._database is None:
+            return self._rows
+        return WatchedWriter(GatedDatabase(self._database, self.gate), self.glimpses)
 
     def rows(self) -> Mapping[str, Mapping[Key, Row]]:
         """The rows in memory as they are now; none where they are in a database."""

@@ -30,6 +30,7 @@ class Story:
     events: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)  # what no fault excuses
     restored: list[tuple[str, int, float]] = field(default_factory=list)  # role, partition, and when somebody had it
+    owning: list[tuple[float, str, str, int, str]] = field(default_factory=list)  # see `evidence.Owning`
 
     def say(self, who: str, what: str) -> None:
         """Something happened."""
@@ -44,11 +45,20 @@ class Story:
         self.faults[name] += 1
         self.say(who, f"!! {name} {what}")
 
+    def own(self, machine: str, role: str, partition: int, what: str) -> None:
+        """Something is said of who has a partition."""
+        self.owning.append((self.loop.seconds, machine, role, partition, what))
+
     def fail(self, who: str, what: str) -> None:
         """Something happened that must not."""
         self.failures.append(f"{who}: {what}")
         self.say(who, f"## {what}")
 
+
+# What the group says of partitions.
+SHARES: Mapping[Event, str] = {
+    Event.PARTITIONS_ASSIGNED: "assigned", Event.PARTITIONS_REVOKED: "revoked", Event.PARTITIONS_LOST: "lost",
+}  # fmt: skip
 
 # What a partition or a role may end with: its process is told by others, or by its disk. All else is our fault.
 EXPLAINED = (LogError, StoreError)
@@ -93,6 +103,8 @@ class StoryTelemetry(Telemetry):
         self._story.events[event.value] += 1
         if event is Event.PARTITION_RESTORED:
             self._story.restored.append((fields["role"], int(fields["partition"]), self._story.loop.seconds))
+        for number in fields["partitions"] if event in SHARES else ():
+            self._story.own(self._machine.name, fields["role"], number, SHARES[event])
         words = " ".join(f"{name}={value}" for name, value in fields.items())
         self._story.say(self._machine.name, f"{mark}{event.value} {words}")
 

@@ -18,7 +18,7 @@ from simulation.cluster.hour import HOUR_SECONDS
 from simulation.cluster.node import INPUTS, partitions_of
 from simulation.cluster.options import Options
 from simulation.cluster.world import World
-from simulation.evidence import Evidence, StoreContents
+from simulation.evidence import Evidence, Owning, StoreContents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,11 +126,16 @@ def gathered(world: World) -> Evidence:
         stores=tuple(_stores(world)),
         owners=_owners(world),
         restored=_restored(world),
+        owning=tuple(
+            Owning(at=site.instant(at), machine=machine, role=role, partition=number, what=what)
+            for at, machine, role, number, what in site.story.owning
+        ),
+        unquoted=tuple(broker.groups.unquoted),
         history=site.history.calls,
         executions=site.ledger.executions,
         read_model=world.place.tables() if rebuilt else {},
         rebuilt=rebuilt,
-        glimpses=tuple(world.onlooker.glimpses),
+        glimpses=(*world.onlooker.glimpses, *world.place.glimpses),
         canaries=(world.password,),
         texts={"story": "\n".join(site.story.lines)},
     )

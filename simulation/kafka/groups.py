@@ -78,6 +78,7 @@ class Groups:
         self._loop, self._partitions = loop, partitions
         self._named = 0
         self.asleep = False  # while the brokers are away nobody's silence counts
+        self.unquoted: list[str] = []  # transactional ids of commits that quoted no membership of a group with members
 
     def group(self, name: str) -> Group:
         """A group comes into being when it is named."""
@@ -275,6 +276,8 @@ class Groups:
             code = self.check(group, said)
             if code is not Code.NONE:
                 return Answer(code)
+        elif group.members:
+            self.unquoted.append(request.transactional_id)
         group.pending.setdefault(request.producer.number, {}).update(request.positions)
         return DONE
 
