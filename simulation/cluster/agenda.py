@@ -27,9 +27,12 @@ class Agenda:
     schedules: Mapping[Subject, Definition]
     drain_seconds: float = hour.DRAIN_SECONDS
     subjects: tuple[Subject, ...] = field(init=False)
+    frequent: tuple[Subject, ...] = field(init=False)  # due each minute or more often
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "subjects", tuple(self.schedules))
+        often = tuple(name for name, each in self.schedules.items() if _is_frequent(each["trigger"]))
+        object.__setattr__(self, "frequent", often)
 
     def put(self, tenant: str, name: str) -> Definition:
         """The data of the command that puts a schedule."""
@@ -53,6 +56,11 @@ class Agenda:
         payload = definition["payload"] | ({"edition": edition} if edition else {})
         seconds = payload["seconds"] * (1 + edition % EDITIONS)
         return {"tenant": tenant, "name": name, "definition": definition | {"payload": payload | {"seconds": seconds}}}
+
+
+def _is_frequent(trigger: Definition) -> bool:
+    every = str(trigger.get("every", ""))
+    return trigger.get("cron") == "*/1 * * * *" or (every.endswith("S") and "from" not in trigger)
 
 
 def _later(trigger: Definition, edition: int) -> Definition:

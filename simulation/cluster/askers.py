@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulation.cluster.client import ApiNode, Caller
 from simulation.cluster.hour import schedule
+from simulation.cluster.moments import LastMinute
 from simulation.cluster.redoing import Redoer
 from simulation.cluster.situations import GIVING_UP, RENEWED
 from simulation.cluster.worker import QUEUE, SHARDS
@@ -335,6 +336,8 @@ def askers(site: Site, node: ApiNode) -> list[Caller]:
         found.append(Resumer(site, node, "resumer"))
     if site.options.has("backfills"):
         found.append(Backfiller(site, node, "backfiller"))
+    if site.options.has("moments"):
+        found += (LastMinute(site, node, f"last-minute-{number}") for number in range(2))
     if site.options.has("updates"):
         found.append(Renewer(site, node, "renewer"))
     return found

@@ -170,7 +170,7 @@ class Caller:
             case "pause":
                 self.call("schedule.pause", subject)
                 self._site.loop.sleep(self.chance.uniform(5, 200))
-                if self.chance.randrange(3) == 0:
+                if self.chance.randrange(3) == 0 and self._site.under_faults:  # Afterwards all are deleted.
                     self.call("schedule.put", self._agenda.edited(tenant, name, self._count))
                     self._site.loop.sleep(self.chance.uniform(1, 60))
                 self.call("schedule.resume", subject)

@@ -26,6 +26,7 @@ class Folder:
 
     values: dict[bytes, bytes] = field(default_factory=dict)
     damaged: bool = False
+    damaged_at: bytes | None = None  # the key whose reader sees it; None: whoever opens the store, or reads anything
     forged: bool = False  # its checkpoint says what is not true, and nobody has believed it yet
     snapshot: dict[bytes, bytes] | None = None
     holder: Machine | None = None
@@ -48,7 +49,7 @@ class Disk:
         folder = self.folders.setdefault(name, Folder())
         if folder.holder is not None and folder.holder.alive:
             raise StoreError(f"{name} is in use by {folder.holder.name}")
-        if folder.damaged:
+        if folder.damaged and folder.damaged_at is None:
             told(f"{name} is damaged", "quarantine")
             folder = self.folders[name] = Folder()
         folder.holder = machine
@@ -60,9 +61,9 @@ class Disk:
         """Everything on it is gone."""
         self.folders.clear()
 
-    def damage(self, name: str) -> None:
-        """A bit has flipped in a store; whoever reads it next sees that."""
-        self.folders[name].damaged = True
+    def damage(self, name: str, at: bytes | None = None) -> None:
+        """A bit has flipped in a store; whoever opens it next sees it, or who reads one key, until that is written."""
+        self.folders[name].damaged, self.folders[name].damaged_at = True, at
 
     def remember(self) -> None:
         """Take a copy of every store, to which `roll_back` goes back."""
@@ -99,13 +100,14 @@ class DiskStore(MemoryStore):
 
     def get(self, key: bytes) -> bytes | None:
         """See `Store.get`."""
-        self._check_whole()
+        self._check_whole(key)
         return super().get(key)
 
     def scan(self, start: bytes, end: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """See `Store.scan`."""
         self._check_whole()
-        return super().scan(start, end, reverse=reverse)
+        found = super().scan(start, end, reverse=reverse)
+        return self._up_to_damage(found) if self._folder.damaged else found
 
     def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
         """See `Store.apply`."""
@@ -116,6 +118,8 @@ class DiskStore(MemoryStore):
         self._folder.forged = False  # Whoever goes on with it answers for it.
         super().apply(changes)
         for key, value in changes.items():
+            if key == self._folder.damaged_at:
+                self._folder.damaged, self._folder.damaged_at = False, None
             if value is None:
                 self._folder.values.pop(key, None)
             else:
@@ -140,6 +144,11 @@ class DiskStore(MemoryStore):
             self._folder.holder = None
         super().close()
 
-    def _check_whole(self) -> None:
-        if self._folder.damaged:
+    def _check_whole(self, *keys: bytes) -> None:
+        if self._folder.damaged and (self._folder.damaged_at is None or self._folder.damaged_at in keys):
             raise StoreCorrupt(f"{self.place}: a checksum is wrong")
+
+    def _up_to_damage(self, found: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        for key, value in found:
+            self._check_whole(key)
+            yield key, value

@@ -36,6 +36,7 @@ FAULTS: Mapping[str, tuple[str, float]] = {
     "B2": ("a former owner opens a partition after the rightful one has", 6),
     "B5": ("processes join and leave one after another for minutes", 2),
     "B7": ("two processes have one name", 2),
+    "B9": ("a process and its group do not hear of each other for longer than its session, all else goes on", 6),
     "B10": ("the roles shrink to one process and grow again", 3),
     "C1": ("a commit is held up in the network, repeated, and arrives once more in a later transaction", 10),
     "C2": ("an abort is held up in the network and arrives in a later transaction", 10),
@@ -57,6 +58,7 @@ FAULTS: Mapping[str, tuple[str, float]] = {
     "F4": ("changes are published in the wrong order, stale ones too", 20),
     "F5": ("records of a type that nobody knows are published", 10),
     "F8": ("records stand where they do not belong: another tenant's subject, another partition", 10),
+    "F9": ("publishers give up transactions of their own", 20),
     "G1": ("a wall clock jumps by minutes or years, and is set right later", 4),
     "G2": ("a wall clock is set by some hundred milliseconds", 20),
     "G3": ("wall clocks differ by seconds", 0),
@@ -69,6 +71,7 @@ FAULTS: Mapping[str, tuple[str, float]] = {
     "H10": ("reports are forged or repeated: of a wrong run, lease key or tenant", 20),
     "H11": ("all workers are away for minutes", 2),
     "J2": ("two projectors follow the same partitions", 3),
+    "J3": ("the database is away for a while, or refuses a single question", 10),
     "K1": ("a process is killed at any time", 12),
     "K4": ("a process is slow: each of its calls takes long", 6),
 }
@@ -106,6 +109,7 @@ SITUATIONS: Mapping[str, tuple[str, float]] = {
         "freezes of tenants and of the queue are put, moved and lifted, some that skip and some that defer",
         40,
     ),
+    "moments": ("schedules are paused, resumed, edited, deleted and put again within a second of what is due", 120),
     "shards": ("the queue has two or three shards, and is given another number of them", 6),
     "floods": ("a tenant publishes a hundred commands at once, and others publish behind them", 20),
 }
@@ -122,6 +126,8 @@ LATEST_MAX = 1
 NEWEST = frozenset({"shards"})  # likewise; beside whatever else there is, since it adds no runs
 NEWEST_OF = 4  # seeds, one has such a situation
 FLOODS = frozenset({"floods"})  # likewise, where there is room: it adds short runs
+LAST = frozenset({"moments"})  # likewise, apart from those: it adds no runs either
+LATER_FAULTS = frozenset({"B9", "F9", "J3"})  # likewise: drawn apart from the others and after them
 MEANINGS: Mapping[str, str] = {name: what for name, (what, _) in ({**FAULTS, **SITUATIONS}).items()}
 SITUATIONS_MAX = 3  # of a seed: an hour keeps within twenty schedules and some hundred runs
 ONLY_ON_OR_OFF = 1.0  # the rate of a fault that is there all the time, or is not
@@ -203,7 +209,7 @@ def draw(seed: int, *, hours: float = 1.0) -> Options:
         database=chance.randrange(10) == 0,
         ahead_records=ahead.choice((1, 5, 100, 65_536)),
         ahead_bytes=ahead.choice((1, 10_000, 16 * 1024 * 1024)),
-        faults=_faults(chance, min(DENSER_MAX, 1 / hours)),
+        faults=_faults(chance, Random(f"later faults {seed}"), min(DENSER_MAX, 1 / hours)),
         situations=_situations(seed, min(DENSER_MAX, 1 / hours)),
     )
 
@@ -213,18 +219,19 @@ def calm(seed: int, *, hours: float = 1.0) -> Options:
     return replace(draw(seed, hours=hours), faults={}, situations={})
 
 
-def _faults(chance: Random, density: float) -> dict[str, float]:
+def _faults(chance: Random, later: Random, density: float) -> dict[str, float]:
     drawn = {}
     share = chance.uniform(0.05, 2 * SHARE_ON_AVERAGE)
-    for name, (_, most) in FAULTS.items():
-        if chance.random() < share:
-            drawn[name] = round(most * density * chance.uniform(0.2, 1.0), 2) if most else ONLY_ON_OR_OFF
+    for name in (*(name for name in FAULTS if name not in LATER_FAULTS), *sorted(LATER_FAULTS)):
+        most, source = FAULTS[name][1], later if name in LATER_FAULTS else chance
+        if source.random() < share:
+            drawn[name] = round(most * density * source.uniform(0.2, 1.0), 2) if most else ONLY_ON_OR_OFF
     return drawn
 
 
 def _situations(seed: int, density: float) -> dict[str, float]:
     chance = Random(f"situations {seed}")
-    first = SITUATIONS.keys() - LATER - LATEST - NEWEST - FLOODS
+    first = SITUATIONS.keys() - LATER - LATEST - NEWEST - FLOODS - LAST
     drawn = chance.sample(sorted(first), chance.randint(0, SITUATIONS_MAX))
     rates = _rates(chance, drawn, density)
     chance = Random(f"later situations {seed}")
@@ -237,7 +244,9 @@ def _situations(seed: int, density: float) -> dict[str, float]:
     rates |= _rates(chance, sorted(NEWEST), density) if chance.randrange(NEWEST_OF) == 0 else {}
     chance = Random(f"floods {seed}")
     has_room = len(rates) < SITUATIONS_MAX and chance.randrange(NEWEST_OF) == 0
-    return rates | (_rates(chance, sorted(FLOODS), density) if has_room else {})
+    rates |= _rates(chance, sorted(FLOODS), density) if has_room else {}
+    chance = Random(f"last situations {seed}")
+    return rates | (_rates(chance, sorted(LAST), density) if chance.randrange(NEWEST_OF) == 0 else {})
 
 
 def _rates(chance: Random, names: Collection[str], density: float) -> dict[str, float]:

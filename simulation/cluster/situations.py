@@ -21,6 +21,7 @@
     updates     five runs at a time for fewer slots, and editions that cancel those of the one before
     calendars   two tenants' schedules of every minute, less what a calendar of the same name says
     freezes     nothing more: tenants and the queue have windows in which what is due is held, or skipped
+    moments     nothing more: what is due each minute is changed close to its instants
     shards      nothing more: the queue is split, and runs that a key holds apart stand in one part of it
     floods      nothing more: a schedule is triggered and put as it is, a hundred times at once
     zones       daily schedules at instants that local clocks skip or show twice, in the middle of the hour
@@ -344,6 +345,10 @@ def _freezes(_options: Options, _began_at: datetime) -> Added:
     return Added(schedules={})
 
 
+def _moments(_options: Options, _began_at: datetime) -> Added:
+    return Added(schedules={})
+
+
 def _shards(_options: Options, _began_at: datetime) -> Added:
     return Added(schedules={})
 
@@ -400,6 +405,7 @@ ADDED: Mapping[str, Callable[[Options, datetime], Added]] = {
     "updates": _updates,
     "calendars": _calendars,
     "freezes": _freezes,
+    "moments": _moments,
     "shards": _shards,
     "floods": _floods,
     "zones": _zones,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from runtime.log import LogError
 from runtime.partition import Partition
+from runtime.workspace import ROW
 from simulation.cluster.membership import Membership
 from simulation.cluster.node import INPUTS, SKEW_SECONDS_MAX, Node, partitions_of
 from simulation.cluster.options import FAULTS
@@ -29,6 +30,7 @@ SECONDS_OF_AN_HOUR = 3600.0
 LOOK_SECONDS = 2.0  # between looks at who is down
 LOSSY = ("EndTransaction", "Produce", "CommitOffsets", "AddPartitions", "InitProducerId", "JoinGroup", "SyncGroup",
          "Heartbeat", "FetchOffsets", "ListOffsets")  # fmt: skip
+OF_GROUPS = ("Heartbeat", "JoinGroup", "SyncGroup")
 YEAR = 365 * 86_400.0
 JUMPS = (-30.0, 30.0, -600.0, 600.0, -3600.0, 3600.0, -10 * YEAR, 10 * YEAR)
 LASTING = frozenset({"G3", "H9"})
@@ -44,6 +46,7 @@ class Storm:
         self.chance = Random(f"storm {world.site.options.seed}")
         self.members = Membership(world, self.chance)
         self._machine = Machine("storm")  # never killed
+        self._flushes = Random(f"flushes {world.site.options.seed}")
         self._frozen: list[Machine] = []
         self._rules: list[Rule] = []
         self._restarts: dict[str, float] = {}  # of who is down: not before
@@ -56,7 +59,7 @@ class Storm:
             "A15": lambda: self._worker_dies("A15"), "A16": lambda: self._worker_dies("A16"),
             "B1": lambda: self._freeze("B1", (1.1, 2.5)), "B2": self._reverse_fence,
             "B5": lambda: self._task(self.members.storm),
-            "B7": self._one_name, "B10": lambda: self._task(self.members.resize),
+            "B7": self._one_name, "B9": self._deafen, "B10": lambda: self._task(self.members.resize),
             "C1": lambda: self._hold("C1", "EndTransaction", Fate.STRAY),
             "C2": lambda: self._hold("C2", "EndTransaction", Fate.HOLD),
             "C3": lambda: self._hold("C3", self.chance.choice(("Produce", "AddPartitions")), Fate.HOLD),
@@ -69,10 +72,12 @@ class Storm:
             "F3": lambda: self._publish("F3", world.upstream.twice),
             "F4": lambda: self._publish("F4", world.upstream.stale),
             "F5": lambda: self._publish("F5", world.upstream.unknown),
+            "F9": lambda: self._publish("F9", world.upstream.give_up),
             "F8": lambda: self._publish("F8", world.upstream.misplaced),
             "G1": self._clock_jumps, "G2": self._clock_steps, "G9": lambda: self._freeze("G9", (10, 30)),
             "H1": self._cut_worker, "H3": self._repeat_report, "H8": self._end_worker, "H10": self._forge,
-            "H11": self._all_workers_away, "J2": self._second_projector, "K1": self._kill, "K4": self._slow,
+            "H11": self._all_workers_away, "J2": self._second_projector, "J3": self._database_away, "K1": self._kill,
+            "K4": self._slow,
         }  # fmt: skip
 
     def begin(self) -> None:
@@ -105,6 +110,7 @@ class Storm:
             node.clock.skew_seconds = max(-SKEW_SECONDS_MAX, min(SKEW_SECONDS_MAX, node.clock.skew_seconds))
         for node in self.world.nodes:
             node.disk.full = False
+        self.world.place.gate.open()
         self._disarm()
         for twin in self.members.twins:
             twin.kill("B7: the twin is found")
@@ -249,15 +255,38 @@ class Storm:
         self.loop.later(self.chance.uniform(1.0, 30.0), lambda: self.world.network.release(rule))
 
     def _release_in_a_transaction(self, points: Points, rule: Rule) -> None:
-        """A transaction lasts for milliseconds: chance alone would hardly ever let anything arrive in one."""
+        """A transaction lasts for milliseconds: chance alone would hardly ever let anything arrive in one.
+
+        Half of the time when its decision is there, else behind its rows and outputs, if it has any.
+        """
+        let_pass = [*range(self._flushes.randint(0, 1))]
 
         def begun() -> None:
-            if rule.held:
+            if rule.held and not let_pass:
                 self.world.network.release(rule)
-            else:
-                points.stand_still(begun)
+                return
+            if rule.held:
+                let_pass.pop()
+            points.stand_still(begun)
 
         points.stand_still(begun)
+
+    def _deafen(self) -> None:
+        """What a process and its group say to each other gets lost, and nothing else."""
+        node = self._owner()
+        if node is None or node.process is None:
+            return
+        machine, seconds = node.process.machine.name, self.site.options.session_seconds * self.chance.uniform(1.0, 3.0)
+        self._fault("B9", machine, f"and its group do not hear of each other for {seconds:.0f} s")
+        rules = [self.world.network.every(api, Fate.DROP, machine=machine) for api in OF_GROUPS]
+        self._rules += rules
+
+        def hear() -> None:
+            for rule in rules:
+                with suppress(ValueError):  # The faults have ended, and the rule with them.
+                    self.world.network.forget(rule)
+
+        self.loop.later(seconds, hear)
 
     def _lossy(self) -> None:
         if self.chance.choice((True, False)):
@@ -319,10 +348,15 @@ class Storm:
         if node is None or not node.disk.folders:
             return
         name = self.chance.choice(sorted(node.disk.folders))
-        if self.chance.choice((True, False)):
-            node.kill("D2")
-        node.disk.damage(name)
-        self._fault("D2", node.name, f"a bit of {name} has flipped")
+        at = self._some_row(node.disk.folders[name].values) if self.chance.choice((True, False)) else None
+        if at is not None or self.chance.choice((True, False)):
+            node.kill("D2")  # A process that has a row in its memory would never see it.
+        node.disk.damage(name, at)
+        self._fault("D2", node.name, f"a bit of {name} has flipped{'' if at is None else f' at {at!r}'}")
+
+    def _some_row(self, values: Mapping[bytes, bytes]) -> bytes | None:
+        rows = sorted(key for key in values if key.startswith(ROW))
+        return self.chance.choice(rows) if rows else None
 
     def _run_ahead(self) -> None:
         node = self._owner()
@@ -442,6 +476,18 @@ class Storm:
             process = self.chance.choice(running).process
             assert process is not None, "chosen for it"
             process.dies_when_written = True
+
+    def _database_away(self) -> None:
+        """For a while, or for one of the next questions alone: a connection that ends, a server that starts anew."""
+        gate = self.world.place.gate
+        if self.chance.choice((True, False)):
+            self._fault("J3", "database", "refuses one of the next questions")
+            gate.refuse_one(self.chance.randint(0, 5))
+            return
+        seconds = self.chance.uniform(1, 60)
+        self._fault("J3", "database", f"is away for {seconds:.0f} s")
+        gate.away = True
+        self.loop.later(seconds, gate.open)
 
     def _second_projector(self) -> None:
         second = self.world.second_projector()

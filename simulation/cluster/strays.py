@@ -13,7 +13,7 @@ import orjson
 from runtime.record import Outgoing, TopicPartition
 from schemas import topics
 from simulation.cluster.ledger import SUCCEEDED
-from simulation.evidence import Execution
+from simulation.evidence import POISON, Execution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ class Strays:
 
     def _elsewhere(self, said: Outgoing) -> str:
         wrong = (said.partition + self._chance.randint(1, self._site.layout.shard - 1)) % self._site.layout.shard
-        self._world.upstream.append(said._replace(partition=wrong))
+        self._world.upstream.append(said._replace(partition=wrong, headers=((POISON, b"another partition"),)))
         return "a report stands in another partition"
 
     def _in_its_name(self, said: Outgoing) -> str:

@@ -29,6 +29,8 @@ DEEP = 200  # levels of nesting
 HUGE = 10**400
 MINUTE_SECONDS = 60.0
 OFTEN_MISPLACED = (("globex", "retried"), ("acme", "minutely"), ("initech", "latest"))
+ENDS_SECONDS = 10.0  # behind all that is published
+NO_VERSION = 10_000  # more than an hour's edits
 LARGE_BYTES = 600 * 1024  # more than a record of ours may have, less than a broker refuses
 
 
@@ -90,6 +92,8 @@ class Upstream:
         """Delete all schedules, which would go on for ever."""
         for tenant, name in self._agenda.subjects:
             self.publish("schedule.delete", {"tenant": tenant, "name": name})
+        if self._site.options.has("F9"):
+            self._site.loop.later(ENDS_SECONDS, self._give_up_everywhere)
 
     def publish(self, kind: str, data: Mapping[str, Any], headers: Headers = (), times: int = 1) -> None:
         """Append a command so many times, with one id, in a task of its own that tries until it succeeds."""
@@ -145,9 +149,13 @@ class Upstream:
     # --- what is not ----------------------------------------------------------------------------------------------
 
     def twice(self) -> str:
-        """F3: a change comes two or three times."""
-        subject = self._subject()
-        self._put(subject, times=self._chance.randint(2, 3))
+        """F3: a change comes two or three times; or one that is refused each time, for the same reason."""
+        subject, times = self._subject(), self._chance.randint(2, 3)
+        if self._chance.randrange(4) == 0:
+            data = {"tenant": subject[0], "name": subject[1], "expected_version": NO_VERSION}
+            self.publish(self._chance.choice(("schedule.pause", "schedule.delete")), data, times=times)
+            return f"{subject} is to be changed more than once, in a version that it never has"
+        self._put(subject, times=times)
         return f"{subject} is put more than once"
 
     def stale(self) -> str:
@@ -208,17 +216,48 @@ class Upstream:
 
     def pause_and_resume(self, seconds: float) -> None:
         """A schedule is paused and resumed within so many seconds, and is perhaps another one in between."""
-        subject = self._subject()
+        subject = self._chance.choice((self._subject(), self._chance.choice(self._agenda.frequent)))
         data = {"tenant": subject[0], "name": subject[1]}
         paused, resumed = sorted(self._chance.uniform(0, seconds) for _ in range(2))
         self._site.loop.later(paused, lambda: self.publish("schedule.pause", data))
         if self._chance.choice((True, False)):
             edition = self._agenda.edited(*subject, self._chance.randint(0, 2))
-            self._site.loop.later((paused + resumed) / 2, lambda: self.publish("schedule.put", edition))
+            self._site.loop.later((paused + resumed) / 2, lambda: self._unless_over("schedule.put", edition))
         self._site.loop.later(resumed, lambda: self.publish("schedule.resume", data))
 
     def _subject(self) -> tuple[str, str]:
         return self._chance.choice(self._agenda.subjects)
+
+    def _unless_over(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Publish a command, unless the faults have ended: then all schedules are deleted, and stay so."""
+        if self._site.under_faults:
+            self.publish(kind, data)
+
+    def _give_up_everywhere(self) -> None:
+        self.give_up(everywhere=True)
+
+    def give_up(self, *, everywhere: bool = False) -> str:
+        """F9: a transaction of somebody else holds a change, and is aborted; in all partitions, or in that one's."""
+        subject = self._chance.choice(self._agenda.frequent)
+        data = {"tenant": subject[0], "name": subject[1]}
+        record = hour.record_of("schedule.pause", data, self._next_id(), self._site.layout)
+        numbers = range(self._site.layout.schedule) if everywhere else (record.partition,)
+        self._count += 1
+        name, records = f"publisher.{self._count}", [record._replace(partition=number) for number in numbers]
+        self._site.spawn("a publisher gives up", lambda: self._give_up(name, records), self._machine)
+        return f"a pause of {subject} is published, and taken back"
+
+    def _give_up(self, name: str, records: list[Outgoing]) -> None:
+        try:
+            producer = self._log.open_producer(name, group="publishers")
+            producer.begin()
+            producer.send(records)
+            producer.flush()
+            self._site.loop.sleep(self._chance.uniform(0, 0.5))
+            producer.abort()
+            producer.close()
+        except LogError:
+            return  # It is aborted when its time is up.
 
     # --- reports that nobody made ---------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "deadly": {"faults": {"H7": 1.0, "H11": 15.0, "G9": 10.0}},
     "jobs": {"faults": {}, "situations": {"jobs": 240.0}, "schedule_partitions": 4, "linger_seconds": 0.5},
     "wishes": {"faults": {}, "situations": {"skips": 240.0, "updates": 240.0, "overlaps": 1.0}},
-    "database": {"faults": {"A14": 30.0, "J2": 60.0, "K1": 20.0}, "projectors": 2, "database": True},
+    "database": {"faults": {"A14": 30.0, "J2": 60.0, "J3": 60.0, "K1": 20.0}, "projectors": 2, "database": True},
     "late": {"faults": {"H3": 500.0}, "situations": {"targets": 1.0, "cadence": 1.0}, "workers": 2},
     "awaited": {
         "faults": {"K4": 120.0, "K1": 60.0}, "situations": {"jobs": 480.0}, "schedule_partitions": 12, "schedulers": 3,
@@ -77,6 +77,22 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "links": {"faults": {"K1": 20.0, "C9": 6.0}, "situations": {"follows": 1.0}, "schedule_partitions": 3},
     "takeovers": {"faults": {"K1": 60.0, "A7": 30.0, "H1": 60.0, "H8": 120.0}, "dispatchers": 2, "workers": 5},
     "rolled-back": {"faults": {"D3": 40.0, "K1": 40.0, "B5": 12.0}, "schedulers": 2, "dispatchers": 2},
+    "rotten": {"faults": {"D2": 120.0}, "schedulers": 1, "dispatchers": 1},
+    "cancels": {"faults": {}, "situations": {"cancels": 480.0}},
+    "moments": {"faults": {"G3": 1.0, "K4": 60.0}, "situations": {"moments": 480.0}, "schedulers": 2},
+    "sluggish": {
+        "faults": {"K4": 240.0, "C9": 15.0}, "situations": {"paced": 20.0, "cadence": 1.0}, "batch_facts": 1,
+        "woken_keys": 1, "schedulers": 1,
+    },
+    "drains": {"faults": {"H8": 180.0}, "situations": {"cadence": 1.0}, "workers": 3},
+    "cut": {"faults": {"H1": 240.0}, "situations": {"overtime": 1.0}, "quiet_workers": 1.0, "workers": 4},
+    "unheard": {
+        "faults": {"B9": 120.0, "B10": 10.0}, "schedulers": 3, "dispatchers": 3, "session_seconds": 20.0,
+        "calls_every_seconds": 10.0,
+    },
+    "twins": {"faults": {"B7": 90.0}, "schedulers": 2, "dispatchers": 2},
+    "given-up": {"faults": {"F9": 120.0, "A3": 60.0, "A4": 60.0}, "dispatchers": 2},
+    "edits": {"faults": {}, "situations": {"paced": 30.0, "moments": 240.0}},
     "rows": {"faults": {"A14": 30.0, "J2": 10.0, "K1": 20.0}, "projectors": 2},
 }  # fmt: skip
 
