@@ -14,38 +14,56 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from threading import Event, Thread
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
+from weakref import finalize
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 LATE_SECONDS = 1.0  # for the client to say by itself that its time is over
 
+Calls = SimpleQueue[tuple[Callable[[], object], SimpleQueue[BaseException | None]] | None]
+
 
 class PunctualProducer(Producer):
     """As its base, but no call for positions lasts longer than it may, or hardly."""
 
+    _calls: Calls | None = None  # of a thread that stands by, for as long as none of them was given up
+
     def send_offsets_to_transaction(self, positions: Any, group_metadata: Any, timeout: float) -> None:  # type: ignore[override]
         """As its base; a KafkaException with `_TIMED_OUT` when it has not come back in time."""
         send = partial(super().send_offsets_to_transaction, positions, group_metadata, timeout)
-        _in_time(send, timeout + LATE_SECONDS)
+        answer: SimpleQueue[BaseException | None] = SimpleQueue()
+        calls = self._calls or self._standing_by()
+        calls.put((send, answer))
+        try:
+            raised = answer.get(timeout=timeout + LATE_SECONDS)
+        except Empty:
+            self._calls = None
+            calls.put(None)
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "nobody took them")) from None  # noqa: SLF001 -- its public name
+        if raised is not None:
+            try:
+                raise raised
+            finally:
+                del raised  # Kept here, it would keep this frame, and with it the client.
+
+    def _standing_by(self) -> Calls:
+        """To start a thread for each call would cost several turns of the interpreter, where many wait for theirs."""
+        calls = self._calls = SimpleQueue()
+        finalize(self, calls.put, None)
+        Thread(target=_call_one_after_another, args=(calls,), name="kafka-positions", daemon=True).start()
+        return calls
 
 
-def _in_time(call: Callable[[], object], seconds: float) -> None:
-    """Call it in a thread of its own, and return or raise as it does."""
-    raised: list[BaseException] = []
-    over = Event()
-
-    def run() -> None:
+def _call_one_after_another(calls: Calls) -> None:
+    while (given := calls.get()) is not None:
+        call, answer = given
         try:
             call()
         except BaseException as error:  # noqa: BLE001 -- raised again, where it was asked for
-            raised.append(error)
-        finally:
-            over.set()
-
-    Thread(target=run, name="kafka-positions", daemon=True).start()
-    if not over.wait(seconds):
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "nobody took them"))  # noqa: SLF001 -- its public name
-    if raised:
-        raise raised.pop()  # Kept here, it would keep this frame, and with it the client.
+            answer.put(error)
+        else:
+            answer.put(None)
+        del given, call, answer  # A call holds its client, which is to go when nobody else has it.
