@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 SHARED_SECONDS = 1.0  # since some key was known further than others: it may be due every second
 FEW = 10  # a tenth of a batch, that is: what is due waits for the one that is under way, some 15 ms of commands
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
-LOOKS_MAX = 8  # at the log in one step: what is known grows that much faster than what is answered, for some 100 ms
 ABSENT_FOR = timedelta(minutes=1)  # that a topic was not there is believed: Kafka is asked for it for half a second
 OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell itself states, of no core's state
 
@@ -245,19 +244,20 @@ class Processor:
             self._observer.look(self._workspace.states, self._workspace.shared, self._mark)
 
     def _read_on(self, reader: Reader, wait: float, timeout: float) -> tuple[int, bool]:
-        """Read up to where the log is known to go, within bounds: how many records, and whether more may be there."""
+        """Read up to where the log is known to go, or seems to: how many records, and whether more may be there.
+
+        Before anything is answered, as far as there is room: whoever is due waits for this, and each commit would too.
+        """
         polled, is_first = 0, not self._ahead
-        for _ in range(LOOKS_MAX):
-            wanted = min(self._limits.records, self._ahead.room)
-            if wanted <= 0:
-                return polled, True
+        while (wanted := min(self._limits.records, self._ahead.room)) > 0:
             records = self._read(reader, wanted, wait)
             self._ahead.add(records)
             polled += len(records)
             if is_first and timeout and self._is_busy():
                 polled += self._company(reader, records)
-            if not records or not self._horizons.is_behind(reader):
-                return polled, len(records) >= wanted
+            is_full = len(records) >= wanted
+            if not records or not (is_full or self._horizons.is_behind(reader)):
+                return polled, is_full
             wait, is_first = 0.0, False
         return polled, True
 
