@@ -25,3 +25,12 @@ def test_a_role_that_grows_and_shrinks_leaves_nobody_behind() -> None:
     outcome = simulate(Options(seed=4, hours=0.1, faults={"B10": 60.0, "B5": 20.0}))
     assert outcome.failures == ()
     assert outcome.faults.keys() == {"B5", "B10"}
+
+
+@pytest.mark.slow
+def test_a_flood_of_one_tenant_is_answered_once_whoever_dies_in_the_middle_of_it() -> None:
+    """Three records a batch, slow owners: most die with something answered behind the position."""
+    faults = {"K1": 120.0, "K4": 120.0}
+    outcome = simulate(Options(seed=2, hours=0.1, batch_records=3, faults=faults, situations={"floods": OFTEN / 2}))
+    assert outcome.failures == ()
+    assert outcome.faults.keys() == {"K1", "K4", "floods"}
