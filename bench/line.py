@@ -108,7 +108,7 @@ def server() -> Iterator[Server]:
         url = f"http://127.0.0.1:{port}"
         try:
             wait_until_ready(url, process)
-            processes = {"server": process.pid} | {module_of(child): child for child in children_of(process.pid)}
+            processes = {"server": process.pid} | named_children_of(process.pid)
             yield Server(url=url, data=Path(folder) / "data", notes=notes, processes=processes)
         finally:
             process.terminate()
@@ -196,10 +196,19 @@ def processor_seconds(running: Server) -> dict[str, float]:
     return {name: (int(found[11]) + int(found[12])) / ticks for name, found in fields.items()}
 
 
+def named_children_of(pid: int) -> dict[str, int]:
+    """The processes that a process has started, by their modules, once all of them have become what they are to be."""
+    while True:
+        named = {module_of(child): child for child in children_of(pid)}
+        if "" not in named:
+            return named
+        time.sleep(0.1)
+
+
 def module_of(pid: int) -> str:
-    """The module that a process was started with, as `python -m module`."""
+    """The module that a process was started with, as `python -m module`; empty where it is not yet known."""
     words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    return words[words.index("-m") + 1]
+    return words[words.index("-m") + 1] if "-m" in words else ""
 
 
 def children_of(pid: int) -> list[int]:
