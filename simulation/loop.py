@@ -41,6 +41,7 @@ class Machine:
     name: str
     frozen: bool = False
     alive: bool = True
+    thawed_at: float = 0.0  # when it last went on
     tasks: list[Task] = field(default_factory=list)
     held_back: list[Due] = field(default_factory=list)  # what became due while it was frozen
     nudges: list[Callable[[], None]] = field(default_factory=list)  # each ends a wait that nothing else would end
@@ -114,7 +115,7 @@ class Loop:
 
     def thaw(self, machine: Machine) -> None:
         """Let it go on; it does not know that time has passed."""
-        machine.frozen = False
+        machine.frozen, machine.thawed_at = False, self.seconds
         held_back, machine.held_back = machine.held_back, []
         for do, arguments in held_back:
             self.later(0.0, do, *arguments)

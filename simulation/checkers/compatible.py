@@ -23,6 +23,7 @@ COMMANDS = {
     "tenant": ("put", "delete"),
     "backfill": ("start", "pause", "resume", "cancel"),
     "run": ("cancel", "rerun", "redrive"),
+    "breaker": ("reset",),
 }
 KNOWN = {f"{kind}.{word}" for kind, words in COMMANDS.items() for word in words}
 

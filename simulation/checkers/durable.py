@@ -22,7 +22,7 @@ from simulation.evidence import POISON, Evidence, Place, Violation
 from simulation.history import FAILED, OK, Call
 
 ID = "I18"
-CANCEL = "run.cancel"
+ASKED = {"run.cancel": "run.cancel_requested", "breaker.reset": "breaker.reset_requested"}  # of a dispatcher
 ACCEPTED = range(200, 300)
 # What commands make true. A trigger makes one run; a cancel only asks, and may ask again.
 EFFECTS = {
@@ -106,7 +106,7 @@ def _all_judged(evidence: Evidence, verdicts: dict[Key, _Verdict]) -> Iterator[V
     rejected |= {_place(fact) for fact in facts(evidence, SCHEDULER) if fact.type == "command.rejected"}
     for event in _commands(evidence):
         verdict = verdicts.get((event.source, event.id), _Verdict())
-        judged = verdict.remembered or (event.type == CANCEL and (verdict.asked or verdict.answered))
+        judged = verdict.remembered or (event.type in ASKED and (verdict.asked or verdict.answered))
         if not judged and event.place not in rejected:
             yield Violation(invariant=ID, what=f"command {event.id} ({event.type}) was never judged", where=event.place)
 
@@ -148,7 +148,7 @@ def _file(verdict: _Verdict, fact: Fact) -> None:
         verdict.remembered.append(fact)
     elif fact.type == "command.rejected":
         verdict.rejected.append(fact)
-    elif fact.type == "run.cancel_requested":
+    elif fact.type in ASKED.values():
         verdict.asked = True
     elif fact.type in EFFECTS:
         verdict.effects.append(fact)

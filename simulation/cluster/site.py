@@ -41,6 +41,7 @@ class Site:
         self.freezes: dict[tuple[str, str], list[dict[str, Any]]] = {}  # put last, by tenant and name of the definition
         self.shards = 1  # of the queue, as its definition was put last
         self.log_of: Callable[[Machine, MachineClock], Log]
+        self.undisturbed_since: Callable[[Machine], float]  # when nothing stood between a machine and the brokers
         self.publish: Callable[[Outgoing], None]  # a record from outside, until it stands in the log
 
     def now(self) -> datetime:
@@ -50,6 +51,10 @@ class Site:
     def instant(self, seconds: float) -> datetime:
         """The true time so many seconds after the beginning."""
         return self.agenda.began_at + timedelta(seconds=seconds)
+
+    def seconds_of(self, instant: datetime) -> float:
+        """How many seconds after the beginning an instant of the true time is."""
+        return (instant - self.agenda.began_at).total_seconds()
 
     def clock(self, skew_seconds: float = 0.0) -> MachineClock:
         """The clock of a new machine."""

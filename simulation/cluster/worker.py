@@ -21,7 +21,7 @@ from simulation.cluster.threads import Flag
 from simulation.loop import Loop, Machine
 from tidewheel.holdings import IDLE_SECONDS, Holdings, Report
 from tidewheel.transports import records
-from tidewheel.transports.reading import Reading
+from tidewheel.transports.reading import ASK_SECONDS, Reading
 from tidewheel.wire import Answer, HandOut, stopped
 
 if TYPE_CHECKING:
@@ -246,6 +246,15 @@ class WorkerProcess:
         else:
             reading.ends_at(end, asked_at)
 
+    def _look_back(self, reading: Reading, appended_at: float) -> None:
+        """What the SDK would know: it asks every `ASK_SECONDS`, and while nothing came it had read all there was.
+
+        The last time before this came is enough, unless something stood in its way.
+        """
+        asked_at = reading.current_at + (appended_at - reading.current_at) // ASK_SECONDS * ASK_SECONDS
+        if reading.is_due(asked_at) and asked_at >= self.site.undisturbed_since(self.machine):
+            reading.ends_at(reading.position, asked_at)
+
     def _inbox(self, incarnation: str) -> TopicPartition:
         return TopicPartition(topics.dispatch_topic(QUEUE), records.inbox_of(incarnation))
 
@@ -264,6 +273,8 @@ class WorkerProcess:
             if reading is not self._reading:
                 reader.close()
                 continue
+            if found:
+                self._look_back(reading, self.site.seconds_of(found[0].appended_at))
             current_at = reading.current_at  # Nothing of what was found has moved it yet.
             for record in found:
                 if record.key == reading.incarnation.encode():

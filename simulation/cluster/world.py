@@ -56,6 +56,7 @@ class World:
             properties={"sasl.password": self.password},
         )  # fmt: skip
         site.log_of = self._log_of
+        site.undisturbed_since = self.network.undisturbed_since
         self.place = ReadModelPlace(database=options.database)
         self.nodes = [self._node("scheduler", number) for number in range(options.schedulers)]
         self.nodes += [self._node("dispatcher", number) for number in range(options.dispatchers)]

@@ -113,6 +113,8 @@ class Network:
         self._seed = seed
         self._chances: dict[str, Random] = {}
         self._cut: dict[str, list[Callable[[], None]]] = {}
+        self._mended_at: dict[str, float] = {}
+        self._recovered_at = 0.0
         self._rules: list[Rule] = []
         self._connections: dict[Connection, None] = {}
 
@@ -145,6 +147,7 @@ class Network:
 
     def mend(self, machine: str) -> None:
         """What was held up arrives now, or never."""
+        self._mended_at[machine] = self.loop.seconds
         for arrive in self._cut.pop(machine, []):
             if self.chance(machine).random() < self.faults_of(machine).late_after_cut:
                 arrive()
@@ -157,7 +160,14 @@ class Network:
 
     def recover(self) -> None:
         """The brokers are back, as they were."""
+        self._recovered_at = self.loop.seconds
         self.broker.wake()
+
+    def undisturbed_since(self, machine: Machine) -> float:
+        """Since when a machine runs, reaches the brokers and they are there; NEVER while that is not so."""
+        if machine.frozen or machine.name in self._cut or not self.broker.is_up:
+            return NEVER
+        return max(machine.thawed_at, self._mended_at.get(machine.name, 0.0), self._recovered_at)
 
     # --- what passes it -------------------------------------------------------------------------------------------
 

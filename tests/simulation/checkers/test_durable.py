@@ -165,3 +165,12 @@ def test_a_command_that_is_judged_and_stands_nowhere_is_found():
     command(given, command_id="command-3")
     given.transaction("scheduler", "12:00:15", [remembered(command_id="command-3"), remembered()])
     assert found(given) == ["I18 scheduler-changelog-0@10: command command-2 is judged, and stands nowhere"]
+
+
+def test_a_reset_of_breakers_that_was_passed_on_was_judged():
+    given = calm()
+    command(given, "breaker.reset")
+    assert len(found(given)) == 1
+    asked = event("breaker.reset_requested", tenant="acme", queue="default", command_id="command-2", source="api")
+    given.transaction("scheduler", "12:00:15", [asked])
+    assert found(given) == []
