@@ -15,8 +15,9 @@ from simulation.mutants.trials import ROOT
 DOCUMENT = scoreboard.DOCUMENT.read_text(encoding="utf-8")
 TESTS = ROOT / "tests"
 NAMED = sorted(set(re.findall(r"`((?:\w+/)+test_\w+\.py(?:::\w+)?)`", DOCUMENT)))
+BEFORE = DOCUMENT.partition(scoreboard.BEGIN)[0]  # behind it is how often each happened
 ROWS = [
-    [cell.strip() for cell in line.split("|")] for line in re.findall(r"^\| [A-HJK]\d+ \|.*$", DOCUMENT, re.MULTILINE)
+    [cell.strip() for cell in line.split("|")] for line in re.findall(r"^\| [A-HJK]\d+ \|.*$", BEFORE, re.MULTILINE)
 ]
 CATALOGUE = [(row[1], row[3]) for row in ROWS]
 
