@@ -84,7 +84,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "faults": {"K4": 240.0, "C9": 15.0}, "situations": {"paced": 20.0, "cadence": 1.0}, "batch_facts": 1,
         "woken_keys": 1, "schedulers": 1,
     },
-    "drains": {"faults": {"H8": 180.0}, "situations": {"cadence": 1.0}, "workers": 3},
+    "drains": {"faults": {"H8": 180.0}, "situations": {"saturated": 1.0}, "workers": 3},
     "cut": {"faults": {"H1": 240.0}, "situations": {"overtime": 1.0}, "quiet_workers": 1.0, "workers": 4},
     "unheard": {
         "faults": {"B9": 120.0, "B10": 10.0}, "schedulers": 3, "dispatchers": 3, "session_seconds": 20.0,
