@@ -112,7 +112,6 @@ class Window(NamedTuple):
 
 def main() -> None:
     """Print the table."""
-    os.environ.setdefault("KAFKA_OPTS", "-XX:TieredStopAtLevel=4")  # a broker that has time to become quick
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as Ctrl-C does: whatever was started is ended first
     load, cores = os.getloadavg()[0], os.cpu_count()
     print(f"{TENANTS} tenants, each {RATE} runs/s of {WORK_SECONDS} s; {WORKERS} workers of {SLOTS} slots", flush=True)
