@@ -92,6 +92,7 @@ class Processor:
         self._look_at = 0.0  # since boot
         self._source = partition.source
         self._reads = partition.inputs.of(partition.number)
+        self._lead = TopicPartition(partition.inputs.lead, partition.number)
         self._partitions: dict[str, int] = {}  # of the topics that outputs go to: a count never changes
         self._absent: dict[str, datetime] = {}  # topics of queues that were not there, and when
         self._incarnations: Mapping[str, str] = {}  # of the topics whose places we remember: neither do they
@@ -214,7 +215,7 @@ class Processor:
         self._mark, notices = self._watch.look(self._mark, began)
         if any(isinstance(notice, ClockReleased) for notice in notices):
             self._workspace.forget_states()  # Whoever measures silence has heard nothing that counts: as a new owner.
-        taken = self._ahead.take(self._records_max(reader), self._limits.record_bytes) if self._ahead else []
+        taken = self._take(reader) if self._ahead else []
         self._horizons.look(reader, self._mark, asks=not self._watch.held)
         self._workspace.walk.step(began)
         batch = self._new_batch()
@@ -261,14 +262,17 @@ class Processor:
             wait, is_first = 0.0, False
         return polled, True
 
-    def _records_max(self, reader: Reader) -> int:
-        """How many to answer in this batch: few, while others wait for their time, or for what is not read yet.
+    def _take(self, reader: Reader) -> list[Unanswered]:
+        """What to answer in this batch: little of the lead input, while others wait for their time or to be known.
 
-        What cannot be read for want of room keeps nobody from working it off: that is how there will be room.
+        Companions are not spared: until an outcome is answered, its key waits. What cannot be read for want of room
+        keeps nobody from working it off: that is how there will be room.
         """
+        limits = self._limits
         is_shared = self._clock.since_boot() - self._ahead_at < SHARED_SECONDS
         is_unread = self._horizons.is_behind(reader) and self._ahead.room
-        return max(1, self._limits.records // FEW) if is_shared or is_unread else self._limits.records
+        few = {self._lead: max(1, limits.records // FEW)} if is_shared or is_unread else {}
+        return self._ahead.take(limits.records, limits.record_bytes, few)
 
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
         """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.logs.reading import size_of
@@ -21,6 +22,7 @@ from schemas.faults import Refused
 # Records that are understood as they come: the next batch. Of the others an input is larger than its record, what is
 # said of one that cannot be read is larger still, and to understand it is what would make those wait that are due.
 UNDERSTOOD_MAX = 500
+_NO_BOUNDS: Mapping[TopicPartition, int] = MappingProxyType({})
 
 if TYPE_CHECKING:
     from runtime.record import Record, TopicPartition
@@ -97,18 +99,24 @@ class ReadAhead:
             if entry.key is not None:
                 self._about[entry.key] += 1
 
-    def take(self, records_max: int, bytes_max: int) -> list[Unanswered]:
+    def take(
+        self, records_max: int, bytes_max: int, of_each: Mapping[TopicPartition, int] = _NO_BOUNDS
+    ) -> list[Unanswered]:  # fmt: skip
         """The next ones to be answered: inputs take turns, and their strands do, so that none waits for another.
 
-        At least one, where there is any.
+        At least one, where there is any; `of_each` bounds what an input that is named gives, by number.
         """
         taken: list[Unanswered] = []
         size = 0
-        while self._count and len(taken) < records_max and size < bytes_max:
-            for queue in self._queues.values():
-                if queue and len(taken) < records_max:
-                    taken.append(entry := queue.popleft())
-                    size += self._leaves(entry)
+        left = {item: of_each.get(item, records_max) for item in self._queues}
+        while len(taken) < records_max and size < bytes_max:
+            ready = [item for item, queue in self._queues.items() if queue and left[item] > 0]
+            if not ready:
+                break
+            for item in ready[: records_max - len(taken)]:
+                left[item] -= 1
+                taken.append(entry := self._queues[item].popleft())
+                size += self._leaves(entry)
         return [self._understood_now(entry) for entry in taken]
 
     def is_known(self, key: bytes) -> bool:

@@ -57,7 +57,7 @@ def counted(facts: Iterable[Fact], name: str = "a") -> list[int]:
 
 def steps_until_woken(shell: Shell, name: str = "b") -> tuple[int, int]:
     """How many steps it took until a key was woken, and how many records of `a` were answered by then."""
-    for step in range(1, 400):
+    for step in range(1, FLOOD):
         shell.processor.step(0.0)
         decided = [(key, input_) for key, input_, _ in shell.core.decided]
         if any(key == name and isinstance(input_, Woken) for key, input_ in decided):
@@ -287,6 +287,14 @@ def test_inputs_take_turns_and_each_keeps_its_order() -> None:
     held(b"x", b"y", where=OUTCOMES, into=ahead)
     assert [entry.key for entry in ahead.take(5, 100)] == [b"a", b"x", b"b", b"y", b"c"]
     assert [entry.key for entry in ahead.take(5, 100)] == [b"d"]
+
+
+def test_an_input_may_be_held_to_less_than_the_others() -> None:
+    ahead = held(b"a", b"b", b"c")
+    held(b"x", b"y", b"z", where=OUTCOMES, into=ahead)
+    assert [entry.key for entry in ahead.take(10, 100, {CHANGES: 1})] == [b"a", b"x", b"y", b"z"]
+    assert [entry.key for entry in ahead.take(10, 100, {CHANGES: 1})] == [b"b"]
+    assert [entry.key for entry in ahead.take(10, 100)] == [b"c"]
 
 
 def test_positions_stand_before_what_is_held_and_at_the_reader_where_nothing_is() -> None:
