@@ -13,8 +13,8 @@ legs      of the age: due → created (scheduler) → handed out (dispatcher) �
 
 The marks are what the others, taken together, should keep: they are printed and not asserted. On a machine that is
 full the storm also takes processor time from them, which no order of hand-outs gives back: so it is printed who used
-how much. FLOOR, STORM (seconds), WORKERS, SLOTS (of each), WORK (seconds of a run), TIMEOUT (of one that hangs) and
-RUNNING (a quota of each tenant; 0: none) make it another experiment.
+how much. FLOOR, STORM (seconds), PARTITIONS, WORKERS, SLOTS (of each), WORK (seconds of a run), TIMEOUT (of one that
+hangs) and RUNNING (a quota of each tenant; 0: none) make it another experiment.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ WARM_UP_SECONDS = int(os.environ.get("WARM_UP", "30"))  # what came while worker
 LOOK_SECONDS = 0.5
 THROUGHPUT_MIN, AGE_RATIO_MAX, JAIN_MIN = 0.95, 2, 0.95  # the marks
 NAMESPACE = "isolation."
-PARTITIONS = 4
+PARTITIONS = int(os.environ.get("PARTITIONS", "2"))  # of each topic: as many as cores, for each has its own commits
 UNSENT_MAX = 50_000  # records that the producer may hold: half of what it would
 NORMAL, BULK = "normal", "bulk"
 
