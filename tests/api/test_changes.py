@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from api.page import VALUE_CHARACTERS
 from runtime.record import Outgoing
 from schemas import topics
 from schemas.facts import CatalogEntry, ScheduleAccepted, ScheduleDeleted, SchedulePaused, ScheduleResumed
+from tests.api.browsing import browsing, complaints_of
 from tests.api.house import House
-from tests.api.serving import serving
-from tests.api.test_page import CHROMIUM, text_of
+from tests.api.test_page import text_of
 from tests.projections.histories import DEFINITION, at, current, record, version
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -175,13 +175,10 @@ def shown(page: Page, url: str, width: int) -> tuple[int, bool]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_browser_shows_changes_wide_and_narrow_and_a_keyboard_gets_everywhere(tmp_path: Path, scheme: Any):
-    with serving(tmp_path) as (house, url), sync_playwright() as playwright:
+    with browsing(tmp_path) as (house, url, browser):
         house.happened(*STORY, *JOBS)
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_context(color_scheme=scheme).new_page()
-        complaints: list[str] = []
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        complaints = complaints_of(page)
         here = f"{url}/schedules/acme/report/changes"
         assert [shown(page, here, width) for width in (1400, 360)] == [(5, True), (5, True)]
         ground = page.evaluate("getComputedStyle(document.body.parentElement).backgroundColor")
@@ -200,4 +197,3 @@ def test_a_browser_shows_changes_wide_and_narrow_and_a_keyboard_gets_everywhere(
         page.keyboard.press("Enter")
         assert summary.locator("..").get_attribute("open") is not None
         assert complaints == []
-        browser.close()

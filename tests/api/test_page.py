@@ -6,18 +6,16 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import sync_playwright
 
 from api import moments
 from schemas.facts import DeferReason, OccurrenceDeferred
 from tests.api import scenes
+from tests.api.browsing import browsing, complaints_of
 from tests.api.house import House
-from tests.api.serving import serving
 from tests.api.test_logs import RUN, begun, wrote
 from tests.projections.histories import current
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-CHROMIUM = "/usr/bin/chromium"
 
 
 @pytest.fixture
@@ -215,13 +213,10 @@ def test_a_distance_says_its_direction():
 @pytest.mark.slow
 def test_a_browser_shows_the_page_follows_what_happens_and_finds_nothing_to_complain_about(tmp_path: Path):
     now = datetime.now(UTC).replace(microsecond=0)
-    with serving(tmp_path) as (house, url), sync_playwright() as playwright:
+    with browsing(tmp_path) as (house, url, browser):
         house.happened(*scenes.night(now))
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
-        complaints: list[str] = []
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        complaints = complaints_of(page)
         page.goto(f"{url}/runs?state=open")
         assert page.locator("tbody tr").count() == 2
         page.get_by_role("link", name="dead lettered").click()
@@ -235,28 +230,25 @@ def test_a_browser_shows_the_page_follows_what_happens_and_finds_nothing_to_comp
         house.happened(*scenes.schedule(now, "brand-new", "0 1 * * *", "UTC"))
         page.get_by_role("link", name="brand-new").wait_for(timeout=30_000)  # the page refreshed itself
         assert complaints == []
-        browser.close()
 
 
 @pytest.mark.slow
 def test_a_page_that_refreshes_itself_leaves_a_keyboard_where_it_was(tmp_path: Path):
     """Whoever went through its links with Tab was thrown back to the top every five seconds."""
     now = datetime.now(UTC).replace(microsecond=0)
-    with serving(tmp_path) as (house, url), sync_playwright() as playwright:
+    with browsing(tmp_path) as (house, url, browser):
         house.happened(*scenes.night(now))
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(f"{url}/schedules")
         page.get_by_role("link", name="nightly-report").focus()
         house.happened(*scenes.schedule(now, "brand-new", "0 1 * * *", "UTC"))
         page.get_by_role("link", name="brand-new").wait_for(timeout=30_000)  # the page refreshed itself
         assert page.evaluate("document.activeElement.getAttribute('href')") == "/schedules/acme/nightly-report"
-        browser.close()
 
 
 @pytest.mark.slow
 def test_the_page_of_a_run_goes_on_while_its_log_is_open(tmp_path: Path):
-    with serving(tmp_path) as (house, url), sync_playwright() as playwright:
+    with browsing(tmp_path) as (house, url, browser):
         house.happened(RUN, begun())
 
         def write(text: str, first: int) -> None:
@@ -264,24 +256,20 @@ def test_the_page_of_a_run_goes_on_while_its_log_is_open(tmp_path: Path):
             house.read_logs()
 
         write("in the beginning", 0)
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(f"{url}/runs/acme/{RUN.run_id}")
         page.get_by_text("in the beginning").wait_for()
         write("a little later", 1)
         page.get_by_text("a little later").wait_for(timeout=30_000)  # the page refreshed itself
-        browser.close()
 
 
 @pytest.mark.slow
 def test_the_page_works_without_javascript(tmp_path: Path):
     now = datetime.now(UTC).replace(microsecond=0)
-    with serving(tmp_path) as (house, url), sync_playwright() as playwright:
+    with browsing(tmp_path) as (house, url, browser):
         house.happened(*scenes.night(now))
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto(url)
         page.get_by_role("link", name="Schedules").click()
         page.get_by_role("link", name="nightly-report").click()
         assert page.locator("h1").inner_text().startswith("acme/nightly-report")
-        browser.close()
