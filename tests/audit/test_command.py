@@ -10,10 +10,9 @@ from click.testing import CliRunner
 from node.admin.audit import audit
 from node.folder import DataFolder
 from runtime.clock import SystemClock
-from runtime.logs.embedded import EmbeddedLog
 from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import KafkaSettings
-from tests.audit.world import World, at, leave_with_one_lost
+from tests.audit.world import World, at, leave, leave_with_one_lost
 
 
 @pytest.fixture
@@ -44,12 +43,7 @@ def test_machines_get_json(folder):
 
 
 def test_all_is_well_with_exit_code_0(tmp_path):
-    log = EmbeddedLog(tmp_path / "log", World().clock)
-    world = World(log)
-    world.version()
-    world.created("12:01")
-    world.decided(at("12:01:30"))
-    log.close()
+    leave(tmp_path, decided="12:01:30")
     code, output = run("--data", str(tmp_path))
     assert code == 0
     assert "Every due occurrence has exactly one decision." in output

@@ -225,9 +225,14 @@ class World:
 
 def leave_with_one_lost(folder: Path) -> None:
     """A data folder in which 12:01 was created and 12:02 was lost, as a server that stopped leaves it."""
+    leave(folder, decided="12:02:30")
+
+
+def leave(folder: Path, *, decided: str) -> None:
+    """A data folder in which 12:01 was created, and all is decided until then."""
     log = EmbeddedLog(folder / "log", World().clock)
     world = World(log)
     world.version()
     world.created("12:01")
-    world.decided(at("12:02:30"))
+    world.decided(at(decided))
     log.close()
