@@ -105,7 +105,7 @@ def key_of(command: Command) -> bytes:
 
 def key_for(kind: type[Request], tenant: str, name: str) -> bytes:
     """The key of the state that a command of this kind is for."""
-    return keys.of(commands.REFERENCES.get(kind, "schedule"), tenant, kind.owner_of(name))
+    return keys.of(_kind_of(kind), tenant, kind.owner_of(name))
 
 
 def _unmet(state: Owner, command: Command) -> Rejected | None:
@@ -162,7 +162,12 @@ def _too_many_wait() -> Rejected:
 
 
 def _of(command: Command) -> str:
-    return commands.REFERENCES.get(type(command.request), "schedule")
+    return _kind_of(type(command.request))
+
+
+def _kind_of(kind: type[Request]) -> str:
+    """Of what the commands of a kind are."""
+    return commands.REFERENCES.get(kind, "schedule")
 
 
 def _rejected(command: Command, context: Context, verdict: Rejected) -> tuple[Fact, ...]:
