@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from node.admin.reaching import Operated, operated
-from node.admin.saying import chosen, say, word_options
+from node.admin.saying import chosen, say
 from runtime.log import Log, Reader
 from runtime.partition import Partition
 from runtime.record import TopicPartition
@@ -25,24 +25,10 @@ from schemas.operations import ClockAccept
 READ_RECORDS, READ_BYTES, READ_SECONDS = 2_000, 8 << 20, 0.5
 
 
-@click.group()
-def clock() -> None:
-    """What owners of partitions think of their clocks."""
-
-
-@clock.command()
-@click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A stopped data folder.")
-@word_options
-@click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Seconds for answers.")
 def accept(
-    data: Path | None, role: str | None, number: int | None, by: str, note: str, wait: float, **flags: Any
-) -> None:
-    """Let partitions that hold believe their clocks, where those show about the same time as this machine's.
-
-    The word stands on the log with its author, and with `clock.released` on run-events when a partition has heard it.
-    One whose own clock is more than five minutes off this one's stays held: mend that clock. Exit code 1 when no
-    partition was released in time.
-    """
+    data: Path | None, role: str | None, number: int | None, wait: float, flags: Mapping[str, Any], *,
+    by: str, note: str,
+) -> None:  # fmt: skip
     with operated(data, flags) as at:
         partitions = chosen(at, role, number)
         now = datetime.now(UTC)

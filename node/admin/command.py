@@ -1,24 +1,14 @@
-"""`tidewheel admin`."""
+"""`tidewheel admin`: what can be said to it. What it does is loaded when it is asked for."""
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from node.admin import drift, wanted
-from node.admin.clock import clock
-from node.admin.drift import Drift
-from node.admin.gap import accept_gap
-from node.admin.reaching import cluster_settings, kafka_options, reached
-from node.settings import ClusterSettings
-from runtime.logs.kafka.administration import Administration, FoundTopic
-from tidewheel.cli import later, output
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # contract: Names and limits
+from node.admin.options import kafka_options, word_options
+from tidewheel.cli import later
 
 
 @click.group()
@@ -27,8 +17,6 @@ def admin() -> None:
 
 
 later.add(admin, "acls", "rebuild")
-admin.add_command(clock)
-admin.add_command(accept_gap)
 
 
 @admin.command()
@@ -43,96 +31,49 @@ def topics(action: str, queues: tuple[str, ...], *, fix: bool, as_json: bool, **
     `create` leaves topics that exist as they are. `verify` also looks at the inboxes of every queue that has them;
     exit code 1 when something differs.
     """
-    if fix and action == "create":
-        raise click.UsageError("--fix: it alters topics that exist, with verify")
-    _check_names(queues)
-    settings = cluster_settings(flags)
-    with reached(settings) as cluster:
-        if action == "create":
-            _create(cluster, settings, queues, as_json=as_json)
-        else:
-            _verify(cluster, settings, queues, fix=fix, as_json=as_json)
+    from node.admin import topics as work  # noqa: PLC0415 -- half of the server, which `--help` can do without
+
+    work.topics(action, queues, flags, fix=fix, as_json=as_json)
 
 
-def _check_names(queues: Sequence[str]) -> None:
-    for queue in queues:
-        if not NAME.fullmatch(queue):
-            raise click.UsageError(f"--queue: {queue!r} is no queue's name: letters, digits and . _ -")
+@admin.group()
+def clock() -> None:
+    """What owners of partitions think of their clocks."""
 
 
-# ----------------------------------------------------------------------------------------------------------- create
-
-
-def _create(cluster: Administration, settings: ClusterSettings, queues: Sequence[str], *, as_json: bool) -> None:
-    there = cluster.topics()
-    specs = wanted.specs(settings, queues)
-    new = {spec: count for spec, count in specs.items() if spec.name not in there}
-    for (
-        spec,
-        count,
-    ) in new.items():  # One by one: a small broker makes a hundred partitions in longer than an answer takes.
-        cluster.create({spec: count})
-    made = {spec.name for spec in new}
-    rows = [(spec.name, count, "created" if spec.name in made else "there") for spec, count in specs.items()]
-    if as_json:
-        output.show_json({"topics": [{"topic": row[0], "partitions": row[1], "state": row[2]} for row in rows]})
-        return
-    output.table(("topic", "partitions", "state"), rows)
-    differing = drift.compare(wanted.wanted(settings, queues), cluster.topics())
-    if differing:
-        click.echo(f"{_count(differing)} differ from the settings: tidewheel admin topics verify", err=True)
-
-
-# ----------------------------------------------------------------------------------------------------------- verify
-
-
-def _verify(
-    cluster: Administration, settings: ClusterSettings, queues: Sequence[str], *, fix: bool, as_json: bool
+@clock.command()
+@click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A stopped data folder.")
+@word_options
+@click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Seconds for answers.")
+def accept(
+    data: Path | None, role: str | None, number: int | None, by: str, note: str, wait: float, **flags: Any
 ) -> None:
-    drifts = _compared(settings, queues, cluster.topics())
-    changes = drift.alterations(drifts) if fix else {}
-    for topic, config in changes.items():
-        cluster.alter(topic, config)
-    left = [each for each in drifts if each.what not in changes.get(each.topic, {})]
-    if as_json:
-        output.show_json({"drift": list(map(_plain, left)), "altered": changes})
-    else:
-        for topic, config in changes.items():
-            click.echo(f"altered {topic}: {', '.join(f'{name}={value}' for name, value in config.items())}")
-        _show(left)
-    sys.exit(1 if left else 0)
+    """Let partitions that hold believe their clocks, where those show about the same time as this machine's.
+
+    The word stands on the log with its author, and with `clock.released` on run-events when a partition has heard it.
+    One whose own clock is more than five minutes off this one's stays held: mend that clock. Exit code 1 when no
+    partition was released in time.
+    """
+    from node.admin import clock as work  # noqa: PLC0415 -- as above
+
+    work.accept(data, role, number, wait, flags, by=by, note=note)
 
 
-def _compared(settings: ClusterSettings, queues: Sequence[str], found: Mapping[str, FoundTopic]) -> tuple[Drift, ...]:
-    return drift.compare(wanted.wanted(settings, {*queues, *wanted.queues_in(found)}), found)
+@admin.command("accept-gap")
+@click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A stopped data folder.")
+@word_options
+@click.option("--yes", is_flag=True, help="Accept without being asked.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, and accept nothing without --yes.")
+def accept_gap(
+    data: Path | None, role: str | None, number: int | None, by: str, note: str, *, yes: bool, as_json: bool,
+    **flags: Any,
+) -> None:  # fmt: skip
+    """Let halted partitions go on without input that is lost; says first exactly what that is.
 
+    Each loss is named by topic, partition and offsets, and accepted by a word on the log with its author. The owner
+    goes on within half a minute, and states it as a fact: `gap.accepted` on run-events. A loss of state cannot be
+    accepted: it is named with what can be done instead. Exit code 1 when something stays as it is.
+    """
+    from node.admin import gap as work  # noqa: PLC0415 -- as above
 
-def _show(drifts: Sequence[Drift]) -> None:
-    if not drifts:
-        click.echo("Every topic is as the settings say.")
-        return
-    rows = [
-        (
-            each.weight, each.topic, each.what, drift.shown(each.what, each.wanted), drift.shown(each.what, each.found),
-            each.why,
-        )
-        for each in drifts
-    ]  # fmt: skip
-    output.table(("", "topic", "what", "wanted", "found", "why it matters"), rows)
-    click.echo()
-    if drift.alterations(drifts):
-        click.echo("tidewheel admin topics verify --fix alters what can be altered without loss.")
-    for what, remedy in dict.fromkeys((each.what, each.by_hand) for each in drifts if each.by_hand):
-        click.echo(f"{what}: {remedy}")
-
-
-def _plain(each: Drift) -> dict[str, Any]:
-    return {
-        "topic": each.topic, "what": each.what, "wanted": each.wanted, "found": each.found,
-        "weight": each.weight, "why": each.why, "by_hand": each.by_hand,
-    }  # fmt: skip
-
-
-def _count(drifts: Iterable[Drift]) -> str:
-    number = len({each.topic for each in drifts})
-    return "1 topic" if number == 1 else f"{number} topics"
+    work.accept_gap(data, role, number, flags, by=by, note=note, yes=yes, as_json=as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import click
 from node.admin import losses
 from node.admin.losses import Gap, Refusal
 from node.admin.reaching import operated
-from node.admin.saying import chosen, say, word_options
+from node.admin.saying import chosen, say
 from schemas.facts import GapReason
 from tidewheel.cli import output
 
@@ -24,21 +24,10 @@ GONE = {
 }
 
 
-@click.command("accept-gap")
-@click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="A stopped data folder.")
-@word_options
-@click.option("--yes", is_flag=True, help="Accept without being asked.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, and accept nothing without --yes.")
 def accept_gap(
-    data: Path | None, role: str | None, number: int | None, by: str, note: str, *, yes: bool, as_json: bool,
-    **flags: Any,
+    data: Path | None, role: str | None, number: int | None, flags: Mapping[str, Any], *,
+    by: str, note: str, yes: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Let halted partitions go on without input that is lost; says first exactly what that is.
-
-    Each loss is named by topic, partition and offsets, and accepted by a word on the log with its author. The owner
-    goes on within half a minute, and states it as a fact: `gap.accepted` on run-events. A loss of state cannot be
-    accepted: it is named with what can be done instead. Exit code 1 when something stays as it is.
-    """
     with operated(data, flags) as at:
         found = list(losses.find(at.log, chosen(at, role, number), datetime.now(UTC)))
         gaps = [each for each in found if isinstance(each, Gap)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -21,8 +21,6 @@ from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import SettingsRefused
 from schemas.frozen import frozen
 from schemas.topics import Layout
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 UNREACHABLE = 3  # contract: exit codes
 
@@ -39,14 +37,6 @@ class NobodyThere(click.ClickException):
     """No broker answers."""
 
     exit_code = UNREACHABLE
-
-
-def kafka_options(command: F) -> F:
-    """`--config`, `--bootstrap`, `--namespace`."""
-    namespace = click.option("--namespace", help="What stands before all names of topics [none].")
-    bootstrap = click.option("--bootstrap", metavar="HOST:PORT,…", help="Kafka brokers to ask first [127.0.0.1:9092].")
-    config = click.option("--config", type=click.Path(path_type=Path), help="A TOML file of settings.")
-    return config(bootstrap(namespace(command)))
 
 
 def cluster_settings(flags: Mapping[str, Any]) -> ClusterSettings:

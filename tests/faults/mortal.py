@@ -267,7 +267,7 @@ class Mortal:
         self._habits = habits
         self._arguments = [*arguments, "--data", str(self.folder)]
         self._forks = multiprocessing.get_context("forkserver")
-        self._forks.set_forkserver_preload([__name__])
+        self._forks.set_forkserver_preload([__name__, "node.sharing"])
         self._process: Any = None
         self._began = 0
         self.folder.mkdir(exist_ok=True)
