@@ -1,7 +1,8 @@
 """The transactions of one partition: what a batch decided is written as one, and then applied to the store.
 
-A transaction is written in this order: decision record (flushed), outputs and rows (flushed), footer; positions are
-committed with it. Only then is the store changed, in one atomic write. What a crash does, at each point:
+A transaction is written in this order: decision record (flushed), outputs (flushed), rows and footer, which share a
+partition; positions are committed with it. Only then is the store changed, in one atomic write. What a crash does, at
+each point:
 
     before the commit      nothing was seen; the successor reads the same inputs again
     during the commit      whole or not at all; a torn one is rolled forward from its decision record (restore)
@@ -123,7 +124,6 @@ class Transactions:
         if parts:
             producer.flush()
         producer.send(batch.outputs)
-        producer.send(Outgoing(*changelog, key, value) for key, value in rows.items())
         if batch.outputs:
             producer.flush()  # Its footer says that they are there. To another partition it would overtake them.
         footer = Footer(
@@ -132,6 +132,7 @@ class Transactions:
             facts=len(batch.facts), outputs=len(batch.outputs), rows=len(rows), decision_parts=len(parts),
             changelog_id=self._incarnations[changelog.topic], digest=self._workspace.walk.taken(began),
         )  # fmt: skip
+        producer.send(Outgoing(*changelog, key, value) for key, value in rows.items())
         sent_at = self._clock.since_boot()
         producer.send((Outgoing(*changelog, framing.FOOTER_KEY, framing.footer_bytes(footer)),))
         receipt = producer.commit(positions)
