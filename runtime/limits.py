@@ -13,7 +13,7 @@ class Limits:
     records: int = 500
     record_bytes: int = 1024 * 1024
     ahead_records: int = 65_536  # read and not answered: some 50 MB of commands, and a minute or more of deciding
-    ahead_bytes: int = 16 * 1024 * 1024  # of theirs; twice as much where inputs are large, as results are
+    ahead_bytes: int = 64 * 1024 * 1024  # of theirs, a kibibyte each; twice as much where inputs are large
     facts: int = 2000  # some 100 ms of work
     fact_bytes: int = 8 * 1024 * 1024
     seconds: float = 0.1

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from runtime.store import Store
 
 SHARED_SECONDS = 1.0  # since some key was known further than others: it may be due every second
-FEW = 10  # a tenth of a batch, that is: what is due waits for the one that is under way, some 15 ms of commands
+SOON = timedelta(milliseconds=500)  # before a full batch of commands ends, on a busy machine
+FEW = 25  # of a batch such a part: what is due waits for the one that is under way, some 10 ms of commands
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
 ABSENT_FOR = timedelta(minutes=1)  # that a topic was not there is believed: Kafka is asked for it for half a second
 OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell itself states, of no core's state
@@ -269,10 +270,21 @@ class Processor:
         keeps nobody from working it off: that is how there will be room.
         """
         limits = self._limits
-        is_shared = self._clock.since_boot() - self._ahead_at < SHARED_SECONDS
         is_unread = self._horizons.is_behind(reader) and self._ahead.room
-        few = {self._lead: max(1, limits.records // FEW)} if is_shared or is_unread else {}
+        few = {self._lead: max(1, limits.records // FEW)} if is_unread or self._is_shared() else {}
         return self._ahead.take(limits.records, limits.record_bytes, few)
+
+    def _is_shared(self) -> bool:
+        """Whether somebody else's time comes before a full batch ends: as of late; or soon, where more than one waits.
+
+        What has been due for long cannot be answered before what is held is; to hold that back would not help it.
+        """
+        if self._clock.since_boot() - self._ahead_at < SHARED_SECONDS:
+            return True
+        if len(self._ahead) <= self._limits.records:
+            return False
+        due = self._workspace.earliest_wakeup()
+        return due is not None and abs(due - self._mark) < SOON
 
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
         """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""

@@ -33,8 +33,10 @@ SECOND = timedelta(seconds=1)
 FEW = Limits(records=50)
 
 
-def flooded(*behind: Add | bytes, limits: Limits = FEW, **wakes: timedelta) -> Shell:
-    """A second before `b` is due a flood of `a` is published, and something behind it."""
+def flooded(
+    *behind: Add | bytes, limits: Limits = FEW, wait: timedelta = 2 * SECOND, **wakes: timedelta
+) -> Shell:  # fmt: skip
+    """A second before `b` is due a flood of `a` is published, something behind it, and nobody works for a while."""
     clock = ManualClock(NOON)
     shell = Shell(SimulatedLog(7, clock), clock, limits=limits)
     shell.publish(Add(name="b", wake_at=NOON + 2 * SECOND))
@@ -43,7 +45,7 @@ def flooded(*behind: Add | bytes, limits: Limits = FEW, **wakes: timedelta) -> S
     clock.advance(SECOND)
     shell.publish(*[Add(name="a") for _ in range(FLOOD)])
     shell.publish(*behind)
-    clock.advance(2 * SECOND)
+    clock.advance(wait)
     return shell
 
 
@@ -70,6 +72,22 @@ def test_a_key_is_woken_at_its_time_while_a_flood_of_another_is_answered() -> No
     steps, answered = steps_until_woken(flooded())
     assert steps <= 3
     assert answered <= 2 * 50
+
+
+def answered_at_a_time(shell: Shell) -> int:
+    """In a batch that knows of all of the flood."""
+    shell.processor.step(0.0)
+    shell.core.decided.clear()
+    shell.processor.step(0.0)
+    return len(shell.core.decided)
+
+
+def test_of_a_flood_little_is_answered_at_a_time_when_somebody_is_due_before_a_full_batch_ends() -> None:
+    assert answered_at_a_time(flooded(wait=timedelta(milliseconds=700))) == 50 // 25
+
+
+def test_a_flood_is_answered_in_full_batches_when_nobody_is_due_so_soon() -> None:
+    assert answered_at_a_time(flooded(wait=timedelta(milliseconds=400))) == 50
 
 
 def test_a_key_waits_for_a_record_of_its_own_behind_the_flood() -> None:
