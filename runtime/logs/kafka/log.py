@@ -19,6 +19,7 @@ from runtime.log import LogError, Owner
 from runtime.logs.kafka import doubt
 from runtime.logs.kafka.appending import Appender
 from runtime.logs.kafka.claim import Claim
+from runtime.logs.kafka.ends import Ends, Place
 from runtime.logs.kafka.errors import RAISED, translated, translating
 from runtime.logs.kafka.groups import unowned
 from runtime.logs.kafka.membership import KafkaMember
@@ -62,6 +63,7 @@ class KafkaLog:
         self._complaints: deque[KafkaError] = deque(maxlen=COMPLAINTS)
         self._admin = _made(AdminClient, admin_config(settings) | {"error_cb": self._complaints.append})
         self._topics = Topics(self._admin, settings)
+        self._ends = Ends(settings)
         self._sayings = Sayings(_log)
         self._appender = Appender(settings, clock.now, self._sayings)
         self._memberships = _Memberships(settings)
@@ -96,11 +98,12 @@ class KafkaLog:
         It is the high watermark. The last stable offset, up to where a reader gets, lags behind what was committed by
         the markers that are still being written, and behind what was appended while somebody's transaction was open.
         """
-        return self._offsets([partition], OffsetSpec.latest())[partition]  # type: ignore[no-untyped-call]
+        return self.end_offsets([partition])[partition]
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.end_offsets`."""
-        return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        asked = dict.fromkeys(partitions)
+        return self._offsets(asked, OffsetSpec.latest(), quickly=self._ends.ask)  # type: ignore[no-untyped-call]
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
@@ -183,6 +186,7 @@ class KafkaLog:
             self._closed.set()
             self._tending.close()
             self._appender.close()
+            self._ends.close()
 
     def _claimed(self, claim: Claim) -> KafkaLog:
         """The log as the owner of one partition writes to it."""
@@ -202,7 +206,10 @@ class KafkaLog:
         self._tending.add(self)
         return found
 
-    def _offsets(self, partitions: Iterable[TopicPartition], spec: Any) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, partitions: Iterable[TopicPartition], spec: Any,
+        quickly: Callable[[Iterable[Place]], Mapping[Place, int] | None] = lambda _places: None,
+    ) -> dict[TopicPartition, int]:  # fmt: skip
         self._check_open()
         wanted = {self._wire(partition): partition for partition in partitions}
         for partition in wanted.values():
@@ -210,7 +217,9 @@ class KafkaLog:
         if not wanted:
             return {}
         places = {(place.topic, place.partition): partition for place, partition in wanted.items()}
-        found = patiently(lambda: self._ask_offsets(wanted, spec), between=self._learn_leaders)
+        found = quickly(places)
+        if found is None:
+            found = patiently(lambda: self._ask_offsets(wanted, spec), between=self._learn_leaders)
         return {places[place]: offset for place, offset in found.items()}
 
     def _learn_leaders(self) -> None:

@@ -174,6 +174,11 @@ def group_config(settings: KafkaSettings, group: str) -> Config:
     return _reading(settings, group) | {"log_level": 0}
 
 
+def ends_config(settings: KafkaSettings) -> Config:
+    """Asks where partitions end, and reads nothing. An end is behind what is still open, unlike what may be read."""
+    return _reading(settings, "reader") | {"isolation.level": "read_uncommitted", "log_level": 0}
+
+
 def _common(settings: KafkaSettings) -> Config:
     return {
         **settings.properties,

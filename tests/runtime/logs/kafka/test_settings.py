@@ -14,6 +14,7 @@ from runtime.logs.kafka.settings import (
     appender_config,
     check,
     check_version,
+    ends_config,
     group_config,
     member_config,
     owner_config,
@@ -96,7 +97,7 @@ def test_groups_and_ids_have_our_name_and_the_namespace_before_it():
     "config",
     [
         admin_config(AWAY), owner_config(AWAY, "a"), appender_config(AWAY), reader_config(AWAY),
-        member_config(AWAY, "g", "m"), group_config(AWAY, "g"),
+        member_config(AWAY, "g", "m"), group_config(AWAY, "g"), ends_config(AWAY),
     ],
 )  # fmt: skip
 def test_every_client_knows_how_to_be_let_in(config):
@@ -107,7 +108,7 @@ def test_every_client_knows_how_to_be_let_in(config):
 def test_what_we_set_ourselves_cannot_be_set_by_a_user():
     ours = {
         *owner_config(HERE, "a"), *appender_config(HERE), *reader_config(HERE), *member_config(HERE, "g", "m"),
-        *admin_config(HERE), *group_config(HERE, "g"),
+        *admin_config(HERE), *group_config(HERE, "g"), *ends_config(HERE),
     }  # fmt: skip
     for name in ours - {"client.id"}:
         with pytest.raises(SettingsRefused, match=name):
