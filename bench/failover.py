@@ -107,8 +107,15 @@ def lose(folder: Path, heir: Member, member: Member) -> None:
 
 def is_open(member: Member, store: Path) -> bool:
     """Whether a process has this store open."""
-    descriptors = Path(f"/proc/{member.pid}/fd").iterdir()
-    return any(str(each.readlink()).startswith(f"{store}/") for each in descriptors)
+    return any(name.startswith(f"{store}/") for name in map(name_of, Path(f"/proc/{member.pid}/fd").iterdir()))
+
+
+def name_of(descriptor: Path) -> str:
+    """Of what it stands for; nothing when it was closed a moment ago."""
+    try:
+        return str(descriptor.readlink())
+    except FileNotFoundError:
+        return ""
 
 
 def restart(member: Member) -> None:
