@@ -20,7 +20,8 @@ lived through. Losses at the same time are one, however many workers a rack has.
 the worker was heard of last, and what would end only later: else a job with a short timeout, or a long lease, would
 leave others to answer for it. A suspect's breaker is half open: one run at a time, no two suspects on one worker if
 there are others. The next loss is the suspect's that was aboard, and opens the breaker; a run that its worker lives
-through, to its end or for as long as the wait, closes it.
+through, to its end or for as long as the wait, closes it. Where the owner ends it, since it took too long, that says
+nothing of the worker: no other run of the suspect goes until the worker is heard of again without it, or missed.
 
     closed ──losses in a row──▶ half open, suspect ──survived──▶ closed
                                    ▲          │
@@ -29,6 +30,7 @@ through, to its end or for as long as the wait, closes it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -102,6 +104,7 @@ class Aboard:
     handed_out_at: datetime
     outcome: AttemptOutcome = AttemptOutcome.LOST
     policy: BreakerPolicy | None = None  # that its job gives
+    begun: bool = False  # as far as anybody heard
 
 
 class Change(NamedTuple):
@@ -168,8 +171,8 @@ def noted(known: Breaker | None, fact: AttemptFinished, name: str, policy: Break
     lived = fact.outcome in _LIVED
     if lived and fact.handout >= new.lost_from:
         new = replace(new, losses=0, lost_from=-1)
-    if new.state is BreakerState.HALF_OPEN and new.probe_failed is None:
-        new = replace(new, probe_failed=failed and not (new.suspect and lived))
+    if new.state is BreakerState.HALF_OPEN and new.probe_failed is None and (lived or not new.suspect):
+        new = replace(new, probe_failed=failed and not new.suspect)
     return new
 
 
@@ -190,6 +193,11 @@ def lost(
     if new.state is BreakerState.HALF_OPEN and new.probe_failed is None and is_guilty:
         new = replace(new, probe_failed=True)
     return new
+
+
+def share(among: int) -> float:
+    """Of a loss, where so many may have been its cause. Rounded up at the sixth place, so that six thirds are two."""
+    return math.ceil(1_000_000 / max(among, 1)) / 1_000_000
 
 
 def due_at(breaker: Breaker) -> datetime | None:

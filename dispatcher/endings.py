@@ -15,13 +15,12 @@ The order of the questions is the policy:
 
 from __future__ import annotations
 
-import math
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
 
-from dispatcher import backoff
+from dispatcher import backoff, breakers
 from dispatcher.run import OpenRun, key_of
 from dispatcher.shard import Shard
 from schemas.facts import (
@@ -136,19 +135,14 @@ def _blame(shard: Shard, run: OpenRun, ending: Ending, started_at: datetime | No
 
     Any run that the worker held may have been what it died of, also one of which nobody heard that it began; but
     where suspects were aboard it was one of them. What a living worker lost is the fault of what had begun there.
-    Rounded up at the sixth place, so that six thirds are two.
     """
     held = shard.workforce.of(run).leases.values()
     if ending.with_worker:
-        suspects = [each for each in shard.breakers.suspected() if each.incarnation == run.incarnation]
-        return _share(len(suspects) or len(held)) if run in suspects or not suspects else 0.0
+        suspects = shard.breakers.suspects_with(run.incarnation)
+        return breakers.share(suspects or len(held)) if shard.breakers.tries(run) or not suspects else 0.0
     if ending.outcome is not AttemptOutcome.LOST or started_at is None:
         return 0.0
-    return _share(sum(1 for each in held if each.attempt_started_at is not None))
-
-
-def _share(among: int) -> float:
-    return math.ceil(1_000_000 / max(among, 1)) / 1_000_000
+    return breakers.share(sum(1 for each in held if each.attempt_started_at is not None))
 
 
 def _is_poison(run: OpenRun, blame: float, *, has_begun: bool) -> bool:

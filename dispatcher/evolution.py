@@ -103,9 +103,8 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     shard.breakers.note(run, fact, next_offset=shard.counters.next_offset)
     if fact.held:
         _missed(shard, run.incarnation, fact.finished_at)
-    elif fact.outcome is AttemptOutcome.TIMED_OUT:
-        shard.workforce.ran_over(run)
-        shard.touch_worker(run.incarnation)
+    elif fact.outcome is AttemptOutcome.TIMED_OUT or run.terminated:
+        _ran_over(shard, run, fact)
     _release(shard, run, fact.finished_at)
     if run.waits:
         run.queued_at = fact.finished_at
@@ -113,9 +112,19 @@ def _attempt_finished(shard: Shard, fact: AttemptFinished) -> None:
     shard.touch(run)
 
 
+def _ran_over(shard: Shard, run: OpenRun, fact: AttemptFinished) -> None:
+    """A run was ended, and its worker may be there or not: it was lost with one that is known to be gone."""
+    aboard = shard.workforce.ran_over(run, fact.outcome)
+    shard.touch_worker(run.incarnation)
+    shard.breakers.ran_over(run.incarnation, aboard)
+    if shard.workforce.of(run).record.is_missed:
+        shard.breakers.miss(run.incarnation, fact.finished_at, next_offset=shard.counters.next_offset)
+
+
 def _missed(shard: Shard, incarnation: str, at: datetime) -> None:
-    """A worker went without a word. Of a suspect it is told with blame, when its own attempt ends."""
+    """A worker went without a word. Of a suspect it is told with blame, when its own attempt ends, or has."""
     lost = shard.workforce.missed(incarnation, at)
+    shard.breakers.miss(incarnation, at, next_offset=shard.counters.next_offset)
     for aboard in lost:
         if not shard.breakers.is_suspect(aboard.tenant, aboard.breaker):
             shard.breakers.lose(aboard, at, next_offset=shard.counters.next_offset)
@@ -200,6 +209,7 @@ def _worker_reported(shard: Shard, fact: WorkerReported) -> None:
     was = (before.listed if before is not None else (), shard.workforce.is_empty())
     worker = shard.workforce.report(fact, shard.charge(fact.incarnation, fact.reported_at))
     shard.touch_worker(fact.incarnation)
+    shard.breakers.report(fact.incarnation, fact.overdue)
     if was != (worker.listed, shard.workforce.is_empty()):
         _workforce_changed(shard)
 
@@ -224,7 +234,9 @@ def _worker_lapsed(shard: Shard, fact: WorkerLapsed) -> None:
 
 def _worker_ended(shard: Shard, fact: WorkerEnded) -> None:
     worker = shard.workforce.by_incarnation[fact.incarnation]
-    if not worker.record.draining and not worker.leases:  # else with the first of its leases, which end now
+    if worker.record.draining:
+        shard.breakers.report(fact.incarnation)
+    elif not worker.leases:  # else with the first of its leases, which end now
         _missed(shard, fact.incarnation, fact.ended_at)
     shard.workforce.end(fact.incarnation, fact.ended_by, fact.ended_at)
     shard.touch_worker(fact.incarnation)

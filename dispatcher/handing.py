@@ -112,9 +112,9 @@ class _Turns:
 
     def _take_slot(self, run: OpenRun) -> str | None:
         """The freest worker; for a suspect rather one that has no other."""
-        suspected = self._shard.breakers.suspected()
-        if suspected and self._shard.breakers.is_suspect(run.tenant, run.own_breaker):
-            return self._slots.take_apart(run.task, {each.incarnation for each in suspected})
+        breakers = self._shard.breakers
+        if breakers.tries_suspects and breakers.is_suspect(run.tenant, run.own_breaker):
+            return self._slots.take_apart(run.task, breakers.with_suspects())
         return self._slots.take(run.task)
 
 

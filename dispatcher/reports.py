@@ -39,7 +39,7 @@ def decide(shard: Shard, report: WorkerReport, moment: Moment) -> Sequence[Fact]
     if worker is None or report.number > worker.record.number:
         if worker is not None:
             facts += _losses(shard, report, worker, moment)
-            facts += _outlived(shard, report, moment)
+            facts += _survived(shard, report, worker, facts, moment)
         reported = _reported(shard, report, worker, moment)
         facts += [reported, *listing.decide(reported, worker)]
         if worker is None:
@@ -159,16 +159,31 @@ def _losses(shard: Shard, report: WorkerReport, worker: Worker, moment: Moment) 
     return [fact for run in _by_offset(lost) for fact in endings.attempt_ended(shard, run, ending)]
 
 
-def _outlived(shard: Shard, report: WorkerReport, moment: Moment) -> list[BreakerChanged]:
-    """Suspects of which the worker has held a run for so long that it will not die of it soon, and is there."""
-    if not shard.breakers.suspected():
+def _survived(
+    shard: Shard, report: WorkerReport, worker: Worker, facts: Iterable[Fact], moment: Moment
+) -> list[BreakerChanged]:
+    """Suspects that the worker is rid of, and is there; or has had for so long that it will not die of them soon."""
+    if not shard.breakers.tries_suspects:
         return []
-    over = {entry.lease for entry in report.finished}
-    held = {lease for lease in _listed(report) if lease not in over}
-    return [
-        breakers.fact_of(each, breakers.SURVIVED, shard.queue, shard.number, moment.now)
-        for each in shard.breakers.outlived(report.incarnation, held, moment.now)
-    ]
+    held = _listed_and_not_over(report)
+    survived = (
+        *shard.breakers.outlived(report.incarnation, held, moment.now),
+        *shard.breakers.heard_of(report.incarnation, _overdue(shard, report, worker)),
+        *shard.breakers.stopped(facts),
+    )
+    return [breakers.fact_of(each, breakers.SURVIVED, shard.queue, shard.number, moment.now) for each in survived]
+
+
+def _overdue(shard: Shard, report: WorkerReport, worker: Worker | None) -> tuple[int, ...]:
+    """The hand-outs whose time is up, which the report lists all the same.
+
+    It may have been written before: by a worker that is gone meanwhile, or by the node through which it spoke.
+    """
+    if worker is None or not worker.record.overdue:
+        return ()
+    past = (leases.taken_back(shard, report.incarnation, text) for text in _listed_and_not_over(report))
+    listed = {each.offset for each in past if each is not None}
+    return tuple(each.handout for each in worker.record.overdue if each.handout in listed)
 
 
 def _read_up_to(shard: Shard, report: WorkerReport, worker: Worker | None) -> int:
@@ -183,6 +198,7 @@ def _reported(shard: Shard, report: WorkerReport, worker: Worker | None, moment:
         number=report.number, inbox=report.inbox, read_up_to=_read_up_to(shard, report, worker),
         slots=report.slots, tasks=report.tasks, reported_at=moment.now, draining=report.draining,
         slots_total=report.slots_total, stuck=report.stuck, client=report.client, transport=report.transport,
+        overdue=_overdue(shard, report, worker),
     )  # fmt: skip
 
 
@@ -216,6 +232,10 @@ def _ended_notice(shard: Shard, report: WorkerReport, worker: Worker) -> LeaseNo
 
 def _listed(report: WorkerReport) -> Iterable[str]:
     return dict.fromkeys((*report.held, *report.started))
+
+
+def _listed_and_not_over(report: WorkerReport) -> set[str]:
+    return {*report.held, *report.started}.difference(entry.lease for entry in report.finished)
 
 
 def _by_offset(runs: Iterable[OpenRun]) -> list[OpenRun]:

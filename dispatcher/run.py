@@ -108,6 +108,7 @@ class OpenRun:
         return Aboard(
             tenant=self.tenant, breaker=self.own_breaker, run_id=self.run_id, handout=self.lease_offset,
             handed_out_at=self.handed_out(), outcome=outcome, policy=self.breaker_policy,
+            begun=self.attempt_started_at is not None,
         )  # fmt: skip
 
     @property

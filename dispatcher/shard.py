@@ -393,6 +393,10 @@ def load_shard(queue: str, number: int, rows: Rows, retention: timedelta) -> Sha
     runs.sort(key=lambda run: (run.not_before, run.number))
     for run in runs:
         _restore(shard, run)
+    for worker in shard.workforce.by_incarnation.values():
+        if not (worker.is_ended or worker.record.is_missed):  # else it is known what became of them
+            for aboard in worker.record.overdue:
+                shard.breakers.ran_over(worker.record.incarnation, aboard)
     for run in runs:
         if run.waits:
             shard.wait(run)

@@ -10,7 +10,7 @@ another suspect, and the next loss says whose it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import takewhile
 
@@ -18,7 +18,9 @@ from dispatcher import breakers
 from dispatcher.breakers import Aboard, Breaker
 from dispatcher.run import OpenRun, key_of
 from dispatcher.timers import Timers
-from schemas.facts import AttemptFinished, BreakerChanged, BreakerPolicy, BreakerState
+from schemas.facts import AttemptFinished, AttemptOutcome, BreakerChanged, BreakerPolicy, BreakerState, Fact
+
+Overdue = tuple[str, Aboard]  # a worker's incarnation, and what it had
 
 
 class Breakers:
@@ -40,6 +42,7 @@ class Breakers:
         ] = {}  # of those that are half open: runs that are tried, since when
         self._suspects: dict[str, None] = {}  # keys of those of the tripped that are
         self._suspected: dict[str, OpenRun] = {}  # their runs that are tried, by key
+        self._overdue: dict[str, Overdue] = {}  # of suspects: whose run was ended, and whose worker was not heard of
         self._is_full = False  # whether no other suspect may be tried, as was told
         self._timers: Timers[str] = Timers(self._due_at)
         self.touched: dict[str, None] = {}  # keys of those whose rows are to be written
@@ -67,15 +70,47 @@ class Breakers:
             return False
         if breaker.state is BreakerState.OPEN or breaker.probe_failed is not None or self._is_tried(key, breaker):
             return True
-        return breaker.suspect and self._no_suspect_more()
+        return breaker.suspect and (key in self._overdue or self._no_suspect_more())
 
     def is_suspect(self, tenant: str, name: str) -> bool:
         """Whether workers died one after another with runs of it, and it is not cleared of that."""
         return key_of_breaker(tenant, name) in self._suspects
 
-    def suspected(self) -> Collection[OpenRun]:
-        """The runs of suspects that are tried: at most one a worker, or those of workers that were there."""
-        return self._suspected.values()
+    @property
+    def tries_suspects(self) -> bool:
+        """Whether any suspect has a run with a worker, or had one there of which nothing was heard since."""
+        return bool(self._suspected or self._overdue)
+
+    def tries(self, run: OpenRun) -> bool:
+        """Whether a run is a suspect's, and with a worker."""
+        return key_of(run) in self._suspected
+
+    def with_suspects(self) -> set[str]:
+        """The workers that have a run of a suspect, or had one and were not heard of since."""
+        return {*(run.incarnation for run in self._suspected.values()), *(each[0] for each in self._overdue.values())}
+
+    def suspects_with(self, incarnation: str) -> int:
+        """How many suspects have, or had, a run there."""
+        tried = (
+            key_of_breaker(run.tenant, run.own_breaker)
+            for run in self._suspected.values()
+            if run.incarnation == incarnation
+        )
+        return len({*tried, *(key for key, (mine, _) in self._overdue.items() if mine == incarnation)})
+
+    def stopped(self, facts: Iterable[Fact]) -> Iterator[Breaker]:
+        """The suspects of which a worker says that it has stopped a run, as it was asked to."""
+        for fact in facts:
+            if type(fact) is AttemptFinished and fact.outcome is AttemptOutcome.CANCELLED and fact.started_at:
+                run = self._suspected.get(key_of(fact))
+                if run is not None:
+                    yield self._tripped[key_of_breaker(run.tenant, run.own_breaker)]
+
+    def heard_of(self, incarnation: str, still: Collection[int]) -> Iterator[Breaker]:
+        """The suspects of which a run that had begun was ended under a worker that is there; not those it still has."""
+        for key, (mine, aboard) in self._overdue.items():
+            if mine == incarnation and aboard.handout not in still and aboard.begun:
+                yield self._tripped[key]
 
     def outlived(self, incarnation: str, leases: Collection[str], at: datetime) -> Iterator[Breaker]:
         """The suspects of which a worker that has just reported holds a run, and has for as long as their wait."""
@@ -162,6 +197,7 @@ class Breakers:
         if fact.state is not BreakerState.HALF_OPEN:
             for run_key in self._probes.pop(key, ()):
                 self._suspected.pop(run_key, None)
+        self._overdue.pop(key, None)
         self._keep(key, breakers.changed(known, fact))
         self._on_changed(fact.tenant, fact.breaker)
         self.suspects_changed()
@@ -178,6 +214,32 @@ class Breakers:
         self._tried(run, lambda probes, key: probes.pop(key, None))
         if self._suspected.pop(key_of(run), None) is not None:
             self.suspects_changed()
+
+    def ran_over(self, incarnation: str, aboard: Aboard) -> None:
+        """A run was ended without its worker's word: of a suspect no other goes until that is heard of, or missed."""
+        key = key_of_breaker(aboard.tenant, aboard.breaker)
+        if key not in self._suspects:
+            return
+        breaker = self._tripped[key]
+        is_tried = breaker.state is BreakerState.HALF_OPEN and breaker.probe_failed is None
+        if is_tried and not _is_older(aboard.handed_out_at, breaker):
+            self._overdue[key] = incarnation, aboard
+            self._on_changed(aboard.tenant, aboard.breaker)
+            self.suspects_changed()
+
+    def report(self, incarnation: str, still: Collection[int] = ()) -> None:
+        """A worker is there, or has left in order; `still`: the hand-outs that it has though their time is up."""
+        for key, (mine, aboard) in list(self._overdue.items()):
+            if mine == incarnation and aboard.handout not in still:
+                self._settle(key, aboard)
+
+    def miss(self, incarnation: str, at: datetime, *, next_offset: int) -> None:
+        """A worker went without a word: of the suspects whose run was ended under it, each may have been the cause."""
+        blame = breakers.share(self.suspects_with(incarnation))
+        for key, (mine, aboard) in list(self._overdue.items()):
+            if mine == incarnation:
+                self.lose(aboard, at, blame=blame, next_offset=next_offset)
+                self._settle(key, aboard)
 
     def suspects_changed(self) -> None:
         """There are more or fewer suspects, of them with workers, or workers."""
@@ -196,7 +258,13 @@ class Breakers:
         return len(self._probes.get(key, ())) >= most
 
     def _no_suspect_more(self) -> bool:
-        return len(self._suspected) >= max(1, self._workers())
+        return len(self._suspected) + len(self._overdue) >= max(1, self._workers())
+
+    def _settle(self, key: str, aboard: Aboard) -> None:
+        """It is known what became of the worker."""
+        del self._overdue[key]
+        self._on_changed(aboard.tenant, aboard.breaker)
+        self.suspects_changed()
 
     def _is_probe_of_suspect(self, run: OpenRun) -> bool:
         return key_of(run) in self._probes.get(key_of_breaker(run.tenant, run.own_breaker), ()) and self.is_suspect(

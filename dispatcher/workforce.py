@@ -57,7 +57,7 @@ class WorkerRecord:
     listed_at: datetime | None = None
     charged_at: datetime | None = None  # until when tenants are charged for what it holds (shares)
     unlisted: bool = False  # since it was listed it has said something else
-    overdue: tuple[Aboard, ...] = ()  # of each job the last run whose time was up since it reported
+    overdue: tuple[Aboard, ...] = ()  # of each job the last run that was ended for it since it reported
     is_missed: bool = False  # that it went with all it held has been noted since it reported
 
 
@@ -200,7 +200,8 @@ class Workforce:
         else:
             known = worker.record
             unlisted = known.unlisted or shown(known) != shown(record)
-            worker.record = replace(record, listed_at=known.listed_at, unlisted=unlisted)
+            overdue = tuple(each for each in known.overdue if each.handout in fact.overdue)
+            worker.record = replace(record, listed_at=known.listed_at, unlisted=unlisted, overdue=overdue)
             self._follow(worker)
         self._note_idle(fact.reported_at)
         return worker
@@ -218,11 +219,12 @@ class Workforce:
         self._note_idle(at)
         return self._unless_gone(worker)
 
-    def ran_over(self, run: OpenRun) -> None:
-        """The time of a run that a worker holds is up: the worker may be there or not."""
-        worker, mine = self.of(run), run.aboard(AttemptOutcome.TIMED_OUT)
+    def ran_over(self, run: OpenRun, outcome: AttemptOutcome) -> Aboard:
+        """A run that a worker holds was ended, as its time is up: the worker may be there or not."""
+        worker, mine = self.of(run), run.aboard(outcome)
         others = [each for each in worker.record.overdue if (each.tenant, each.breaker) != (mine.tenant, mine.breaker)]
         worker.record = replace(worker.record, overdue=(*others, mine)[-OVERDUE_MAX:])
+        return mine
 
     def missed(self, incarnation: str, at: datetime) -> list[Aboard]:
         """A worker has gone without a word: what went with it, once; of each job what was handed out last.

@@ -273,7 +273,10 @@ class ScheduleCurrent(Fact):
 
 @frozen
 class WorkerReported(Fact):
-    """What a report changed of its worker. `read_up_to` never goes back and never names a hand-out not yet made."""
+    """What a report changed of its worker. `read_up_to` never goes back and never names a hand-out not yet made.
+
+    `overdue` are hand-outs that the owner had ended, and which the report lists all the same.
+    """
 
     TYPE: ClassVar[str] = "tidewheel.worker.reported.v1"
     queue: str
@@ -291,6 +294,7 @@ class WorkerReported(Fact):
     stuck: int = 0
     client: str = ""
     transport: str = ""
+    overdue: tuple[int, ...] = ()
 
     @property
     def subject(self) -> str:

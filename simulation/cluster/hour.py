@@ -15,9 +15,9 @@ Twelve schedules of three tenants, about 250 runs in one virtual hour that begin
               latest         each minute, catch-up latest, 1 s                  60
               deadly         each 10 min, `every`; with H7 its worker dies       6
 
-When the hour is over the faults end, and a minute later all schedules are deleted, which leaves their runs alone, and
-all breakers are reset. Then everything must drain within DRAIN_SECONDS of virtual time: every run has its outcome, no
-lease is held, every partition has an owner that works and has read all its input.
+When the hour is over the faults end, and a minute later all schedules are deleted, which leaves their runs alone. Then
+everything must drain within DRAIN_SECONDS of virtual time: every run has its outcome, no lease is held, every partition
+has an owner that works and has read all its input.
 """
 
 from __future__ import annotations

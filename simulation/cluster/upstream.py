@@ -31,7 +31,6 @@ MINUTE_SECONDS = 60.0
 OFTEN_MISPLACED = (("globex", "retried"), ("acme", "minutely"), ("initech", "latest"))
 ENDS_SECONDS = 10.0  # behind all that is published
 NO_VERSION = 10_000  # more than an hour's edits
-QUEUE = "default"
 LARGE_BYTES = 600 * 1024  # more than a record of ours may have, less than a broker refuses
 
 
@@ -90,15 +89,9 @@ class Upstream:
             self._put(subject)
 
     def end(self) -> None:
-        """Delete all schedules, which would go on for ever, and close what is held while everybody was lost.
-
-        A job of which each run takes too long is not cleared by one that is tried: its other runs wait for a person
-        (decision 60, weak).
-        """
+        """Delete all schedules, which would go on for ever."""
         for tenant, name in self._agenda.subjects:
             self.publish("schedule.delete", {"tenant": tenant, "name": name})
-        for tenant in sorted({tenant for tenant, _ in self._agenda.subjects}):
-            self.publish("breaker.reset", {"tenant": tenant, "name": "_", "queue": QUEUE, "all": True})
         if self._site.options.has("F9"):
             self._site.loop.later(ENDS_SECONDS, self._give_up_everywhere)
 
