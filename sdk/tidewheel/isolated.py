@@ -6,8 +6,9 @@
 
 A process is made for each attempt, and forks nothing of the worker: a client that the worker uses would not survive
 that. Where there is fork(2), it is forked from a server that has imported this library and nothing of the tasks: so it
-costs some milliseconds instead of an interpreter's start. The process ends with its worker: the server does, and Linux
-kills what it has forked; and everywhere a thread in it looks out for that.
+costs some milliseconds instead of an interpreter's start. That server has the environment of the moment at which it
+was started, so each process is given its worker's, with what a command would be told about its run. The process ends
+with its worker: the server does, and Linux kills what it has forked; and everywhere a thread in it looks out for that.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ import threading
 import time
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Self
 
 from tidewheel import calling, wire
 from tidewheel.context import RunContext
 from tidewheel.logs.capture import Capture
 from tidewheel.logs.sources import CURRENT
+from tidewheel.targets.facts import variables
 from tidewheel.tasks import Task
 from tidewheel.wire import HandOut
 
@@ -124,6 +126,7 @@ class Isolated:
             raise RuntimeError("the worker ended before the process was made")
         if _FORKS:
             _MAKING.set_forkserver_preload(_PRELOADED)  # heard by a server that is not there yet
+        self._process.name = _Name(NAME, {**os.environ, **variables(self._handout)})
         self._process.start()
         for end in self._theirs:
             end.close()  # so that its end is heard
@@ -195,7 +198,34 @@ class Isolated:
         return wire.failed(self._handout.lease, "ProcessDied", message)
 
 
+class _Name(str):
+    """The name of a process, which brings its environment.
+
+    The name is the first that a new process reads, before the worker's main module and the task's are imported there.
+    """
+
+    __slots__ = ("_environment",)
+    _environment: dict[str, str]
+
+    def __new__(cls, name: str, environment: dict[str, str]) -> Self:
+        self = super().__new__(cls, name)
+        self._environment = environment
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _named, (str(self), self._environment)
+
+
 # --- in the process --------------------------------------------------------------------------------------------------
+
+
+def _named(name: str, environment: dict[str, str]) -> str:
+    if multiprocessing.current_process().name != name:  # It is read again with what is to be called.
+        os.environ.clear()
+        os.environ.update(environment)
+        if hasattr(time, "tzset"):
+            time.tzset()
+    return name
 
 
 class _Context(RunContext):

@@ -12,6 +12,7 @@ from typing import Any
 from tidewheel import RunContext
 
 memory: list[int] = []
+seen_first = os.environ.get("MARK")  # when this module is imported
 
 
 def remember(ctx: RunContext, day: str) -> dict[str, Any]:
@@ -19,6 +20,11 @@ def remember(ctx: RunContext, day: str) -> dict[str, Any]:
     ctx.log.info("remembering %s", day)
     ctx.heartbeat({"done": 1})
     return {"pid": os.getpid(), "run": ctx.run_id, "day": day, "calls": len(memory)}
+
+
+def look_around() -> dict[str, str | None]:
+    names = ("MARK", "OTHER", "TIDEWHEEL_RUN_ID", "TIDEWHEEL_ATTEMPT")
+    return {"first": seen_first, **{name: os.environ.get(name) for name in names}}
 
 
 async def gently(ctx: RunContext) -> int:

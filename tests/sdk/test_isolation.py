@@ -54,6 +54,18 @@ async def test_each_attempt_has_a_memory_of_its_own_and_its_words_come_through(q
     ]
 
 
+async def test_each_attempt_has_the_environment_of_its_worker_as_it_is_when_it_starts(queue, isolate, monkeypatch):
+    await isolate(isolated_tasks.look_around)
+    run_ = {"TIDEWHEEL_RUN_ID": "nightly.20260308T020000Z"}
+    for mark, other, attempt in (("one", "there", 1), ("two", None, 2)):
+        monkeypatch.setenv("MARK", mark)
+        monkeypatch.delenv("OTHER", raising=False) if other is None else monkeypatch.setenv("OTHER", other)
+        [lease] = await queue.hand_out(run("look_around", handout={"attempt": attempt}))
+        seen = (await queue.finished(lease))["result"]
+        assert seen == {"first": mark, "MARK": mark, "OTHER": other, "TIDEWHEEL_ATTEMPT": str(attempt), **run_}
+    assert "TIDEWHEEL_RUN_ID" not in os.environ
+
+
 async def test_a_coroutine_can_be_isolated_too(queue, isolate):
     await isolate(isolated_tasks.gently)
     [lease] = await queue.hand_out(run("gently", handout={"attempt": 2}))
