@@ -1,8 +1,8 @@
 """The transactions of one partition: what a batch decided is written as one, and then applied to the store.
 
 A transaction is written in this order: decision record (flushed), outputs (flushed), rows and footer, which share a
-partition; positions are committed with it. Only then is the store changed, in one atomic write. What a crash does, at
-each point:
+partition; positions are committed with it. Without outputs all of it goes to that partition, where it keeps its order,
+and nothing is flushed. Only then is the store changed, in one atomic write. What a crash does, at each point:
 
     before the commit      nothing was seen; the successor reads the same inputs again
     during the commit      whole or not at all; a torn one is rolled forward from its decision record (restore)
@@ -121,7 +121,7 @@ class Transactions:
         producer.send(
             Outgoing(*changelog, framing.DECISION_KEY + b"%04d" % index, part) for index, part in enumerate(parts)
         )
-        if parts:
+        if batch.outputs:  # Who finds one of them must find what was decided.
             producer.flush()
         producer.send(batch.outputs)
         if batch.outputs:

@@ -1,17 +1,18 @@
 """The order in which a transaction is written, on which rolling it forward rests: told by the calls of its producer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 from runtime.footer import DECISION_KEY, FOOTER_KEY
 from runtime.logs.simulated import SimulatedLog
+from runtime.machine import Output
 from runtime.record import Outgoing
 from schemas import topics
 from simulation.clock import ManualClock
 from tests.runtime.shell import CHANGELOG, NOON, Shell
-from tests.runtime.toy import Add
+from tests.runtime.toy import Add, ToyCore
 
 
 class Telling:
@@ -40,6 +41,13 @@ class Telling:
         return getattr(self._inner, name)
 
 
+class Silent(ToyCore):
+    """Publishes nothing, as a scheduler does of most outcomes."""
+
+    def route(self, state: Any, fact: Any) -> Sequence[Output]:
+        return ()
+
+
 def kind(record: Outgoing) -> str:
     if record.topic != CHANGELOG.topic:
         return "output"
@@ -64,6 +72,15 @@ def test_nothing_is_sent_before_the_decision_has_arrived_and_no_footer_before_th
     shell.publish(Add(name="a"))
     shell.settle()
     assert calls == ["decision", "flush", "output", "flush", "row", "footer", "commit"]
+
+
+def test_what_is_decided_without_outputs_has_nothing_to_wait_for(shell, calls):
+    """All of it goes to one partition, where it keeps its order: the brokers take it in one request."""
+    shell.restart(core=Silent())
+    calls.clear()
+    shell.publish(Add(name="a"))
+    shell.settle()
+    assert calls == ["decision", "row", "footer", "commit"]
 
 
 def test_without_outputs_there_is_nothing_that_a_footer_could_overtake(shell, calls):

@@ -137,7 +137,11 @@ class KafkaProducer:
         self._flushes.append(len(sent))
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> Commit:
-        """See `Producer.commit`; whatever happens, the transaction is over."""
+        """See `Producer.commit`; whatever happens, the transaction is over.
+
+        A coordinator that is still writing down a partition refuses positions, or the other way round, and is asked
+        again 5 to 20 ms later. So where no partition is known to it yet, records go first.
+        """
         client, sent = self._open()
         try:
             for partition in positions:
@@ -147,6 +151,8 @@ class KafkaProducer:
             raise
         with self._busy:
             self._sent = None
+            if not self._flushes:
+                self._flush(client)
             self._send_positions(client, sent, positions)
             self._flush(client)
             self._end("commit", client.commit_transaction)

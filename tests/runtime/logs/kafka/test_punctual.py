@@ -10,7 +10,17 @@ from runtime.log import LogError
 from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import KafkaSettings
 from tests.runtime.logs.words import E0, SPECS, read, to, write
-from tests.support.proxy import FIND_COORDINATOR, NO_COORDINATOR, Fate, Proxy, Rule, proxied
+from tests.support.proxy import (
+    ADD_OFFSETS,
+    ADD_PARTITIONS,
+    FIND_COORDINATOR,
+    NO_COORDINATOR,
+    PRODUCE,
+    Fate,
+    Proxy,
+    Rule,
+    proxied,
+)
 
 NOBODY = Rule(key=FIND_COORDINATOR, fate=Fate.ANSWER, lasting=True, answer=NO_COORDINATOR)
 
@@ -45,3 +55,13 @@ def test_positions_that_no_coordinator_takes_are_an_error_and_the_successor_find
     write(log.open_producer("writer", group="group"), *to(E0, "b"), positions={E0: 2})
     assert read(log, E0) == ["b"]
     assert log.committed("group", [E0]) == {E0: 2}
+
+
+def test_a_coordinator_hears_of_positions_when_it_has_written_down_where_records_go(log, proxy):
+    """Asked for both at once it refuses one of them, and is asked again only after a while."""
+    producer = log.open_producer("writer", group="group")
+    proxy.every(PRODUCE, Fate.DROP)
+    with pytest.raises(LogError):
+        write(producer, *to(E0, "a"), positions={E0: 1})
+    producer.close()
+    assert (proxy.seen(ADD_PARTITIONS), proxy.seen(ADD_OFFSETS)) == (1, 0)
