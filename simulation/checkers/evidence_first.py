@@ -1,8 +1,10 @@
 """I22: nothing is lost while its evidence is unread, no word of a worker is unheard, and no late one is silent.
 
-- No occurrence is decided while a change of its schedule is unread that stood in its partition before it was due.
+- No occurrence is decided while a change of its schedule is unread that stood in its partition before it was due, or
+  one of the catalog (see `catalog_first`).
 - A lease ends by itself only when no report renewed it: from its hand-out on, each report of its holder that lists it
   and stood in the log while it was good makes it good for its whole length again, whenever its owner gets to read it.
+- A lease, and an attempt at its timeout, end only when all reports up to that end are read (see `against`).
 - After a takeover every lease has one fresh period (see `fresh_period`).
 - A word on the end of an attempt that is live ends it in the transaction that reads it.
 - A word on the end of an attempt that was taken back from its worker is told as `attempt.duplicate` by the transaction
@@ -19,7 +21,7 @@ from datetime import datetime, timedelta
 
 from runtime.record import TopicPartition
 from schemas import topics
-from simulation.checkers import fresh_period
+from simulation.checkers import against, catalog_first, fresh_period
 from simulation.checkers.marks import CHANGES, duration, nominal_of
 from simulation.checkers.reading import (
     DISPATCHER,
@@ -59,6 +61,8 @@ def check(evidence: Evidence) -> Iterator[Violation]:
         reports = [event for event in _reports(evidence) if event.place.partition == log.partition]
         yield from _partition(evidence, log, reports, apart)
     yield from fresh_period.check(evidence)
+    yield from against.check(evidence)
+    yield from catalog_first.check(evidence, apart)
 
 
 # --- changes of schedules -----------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ numbered upwards. A success counts when it is the newest lease's: the result tha
 gave back under the newest hand-out.
 
 User code runs at most once under a lease, as the incarnation that was handed it; a later lease has a higher fencing
-token; and who runs a run that another may have begun is told so. No attempt ends by what nobody said (see `said`).
+token; and who runs a run that another may have begun is told so. No attempt ends by what nobody said (see `said`), and
+who takes the name of another leaves it nothing (see `names`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from simulation.checkers import said
+from simulation.checkers import names, said
 from simulation.checkers.reading import DISPATCHER, Data, Fact, facts
 from simulation.evidence import Evidence, Execution, Violation
 
@@ -56,6 +57,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
                 yield from _finished(runs.setdefault(_run_of(fact.data), _Run()), fact, results)
     yield from _executions(evidence.executions, runs)
     yield from said.check(evidence)
+    yield from names.check(evidence)
 
 
 def _numbered(fact: Fact, newest: int) -> Iterator[Violation]:

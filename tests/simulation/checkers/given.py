@@ -135,13 +135,14 @@ class Given:
     def transaction(  # noqa: PLR0913 -- all that a test may want to be otherwise in a transaction
         self, role: str, now: str, facts: Sequence[Any] = (), outputs: Sequence[tuple[str, Any]] = (),
         rows: Mapping[bytes, bytes | None] | None = None, *, torn: bool = False, whole: bool = True, epoch: int = 1,
-        sequence: int | None = None, transaction: int | None = None, **wrong: Any,
+        sequence: int | None = None, transaction: int | None = None, read_until: str | None = None, **wrong: Any,
     ) -> Place:  # fmt: skip
         """Add a transaction; the place of its decision. `torn`: without its footer. `wrong` replaces footer fields."""
         number = self._sequences[role] + 1 if sequence is None else sequence
         changelog, rows = topics.changelog_topic(role), rows or {}
         frame = {"role": role, "partition": 0, "epoch": epoch, "sequence": number, "positions": self.positions(role)}
         head = frame | {"part": 0, "last": whole, "now": z(now), "decided_until": z(now), "facts": list(facts)}
+        head |= {} if read_until is None else {"read_until": z(read_until)}
         place = Place(changelog, 0, -1)
         if facts:
             place = self.append(changelog, head, key=b"\0decision-0000", now=now, transaction=transaction)
