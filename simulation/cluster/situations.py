@@ -220,7 +220,7 @@ def _overlaps(_options: Options, _began_at: datetime) -> Added:
     return Added(
         schedules={
             ("globex", "makes-room"): overlapping(2, 170, policy="cancel_other"),
-            ("globex", "in-a-row"): overlapping(2, 130, policy="buffer_all", buffer=3),
+            ("globex", "in-a-row"): overlapping(1, 130, policy="buffer_all", buffer=3),
             ("globex", "buffered"): overlapping(3, 200, policy="terminate_other"),
         }
     )

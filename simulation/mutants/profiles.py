@@ -46,6 +46,10 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "faults": {"K1": 120.0, "K4": 120.0}, "situations": {"floods": 120.0}, "batch_records": 3,
         "linger_seconds": 0.0, "ahead_records": 65_536, "ahead_bytes": 16 * 1024 * 1024,
     },
+    "overtaken": {
+        "faults": {"K4": 90.0}, "situations": {"floods": 90.0, "jobs": 480.0}, "batch_records": 1,
+        "linger_seconds": 0.0, "ahead_records": 65_536, "ahead_bytes": 16 * 1024 * 1024, "schedulers": 1,
+    },
     "clocks": {"faults": {"G1": 60.0, "G2": 200.0, "G3": 1.0, "B10": 20.0, "K1": 30.0}, "schedulers": 2},
     "starts": {"faults": {"G1": 60.0, "K1": 60.0}, "schedulers": 1},
     "records": {"faults": dict.fromkeys(("F1", "F3", "F4", "F8"), 80.0) | {"K1": 30.0, "B1": 15.0}, "schedulers": 2},
@@ -64,7 +68,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "long": {"faults": {}, "situations": {"long": 1.0}},
     "slow": {
         "faults": {"K4": 60.0, "C4": 20.0}, "situations": {"overtime": 1.0}, "batch_records": 1, "quiet_workers": 1.0,
-        "workers": 5, "dispatchers": 1,
+        "workers": 5, "dispatchers": 1, "ahead_records": 1,
     },
     "limits": {"faults": {}, "situations": {"limits": 240.0}},
     "shards": {"faults": {}, "situations": {"limits": 240.0, "shards": 60.0}, "shard_partitions": 3},
