@@ -13,7 +13,8 @@ skipped at the end of a window is not: several windows without a gap are one, th
 behind the first one is looked at when that has gone.
 
 A window that ends sooner, or is lifted, is told to those concerned: the partition notes for which schedules something
-is held, and walks over them when freezes change (`partition`). They look at once, and mostly find that they may go.
+is held, and walks over them when freezes change (`partition`). They look when all is read up to then, and mostly find
+that they may go. Not sooner: a new owner answers before it knows of any instant that all is read up to it.
 """
 
 from __future__ import annotations
@@ -177,7 +178,10 @@ def changed(state: PartitionState, context: Context, kind: str, tenant: str) -> 
 
 
 def tell(state: PartitionState, context: Context, review: Review) -> Facts:
-    """The next ones of a walk are told, and how far it has come."""
+    """The next ones of a walk are told, and how far it has come.
+
+    They look at an instant at which this is read, never at one before it, in which the freeze may not have begun.
+    """
     start = (review.cursor + "\0") if review.cursor else review.prefix
     page: list[Fact] = []
     last = ""
@@ -190,7 +194,7 @@ def tell(state: PartitionState, context: Context, review: Review) -> Facts:
         last = name
         if int(until) > context.horizon_ms:
             tenant, _, schedule = name.partition("/")
-            page.append(HoldQuestioned(tenant=tenant, schedule=schedule, at=context.horizon))
+            page.append(HoldQuestioned(tenant=tenant, schedule=schedule, at=context.now))
     return (*page, _reviewed(context, review.prefix, None)) if page or state.review is not None else ()
 
 

@@ -76,6 +76,7 @@ class Shell:
         self.core = SchedulerCore(layout, number, TZ)
         self.layout, self.number = layout, number
         self.now = at(now)
+        self.read_until: datetime | None = None  # None: as far as now
         self.rows: dict[bytes, Rows] = {}
         self.states: dict[bytes, Any] = {}
         self.facts: list[Fact] = []
@@ -148,7 +149,7 @@ class Shell:
         for _ in range(steps):
             key = self.due_key()
             if key is None:
-                self.decide(PARTITION, Reached(until=self.now))
+                self.decide(PARTITION, Reached(until=self.moment.read_until))
                 return True
             assert self.decide(key, Woken()), f"{key!r} is due and decides nothing"
         assert steps < STEPS_MAX, "this would go on for ever"
@@ -211,7 +212,7 @@ class Shell:
 
     @property
     def moment(self) -> Moment:
-        return Moment(now=self.now, read_until=self.now)
+        return Moment(now=self.now, read_until=self.read_until or self.now)
 
     @property
     def shared(self) -> Any:
@@ -257,7 +258,7 @@ class Shell:
         due = [
             (instant, key)
             for key, state in self.states.items()
-            if (instant := self.core.wakeup(state).at) is not None and instant <= self.now
+            if (instant := self.core.wakeup(state).at) is not None and instant <= self.moment.horizon
         ]
         return min(due)[1] if due else None
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from runtime.clock_watch import NEVER_READ
 from scheduler import keys
 from schemas.facts import OccurrenceDeferred, OccurrenceSkipped, RunCancelRequested, RunCreated
 from schemas.scheduling import HoldQuestioned
@@ -118,6 +119,17 @@ def test_a_window_that_ends_later_holds_on():
     late = ["02:00@06:30", "03:00@06:30:01", "04:00@06:30:02", "05:00@06:30:03", "06:00@06:30:04"]
     assert shell.created() == ["01:00", *late, "07:00"]
     shell.reload()
+
+
+def test_who_has_not_read_yet_how_far_the_log_goes_lets_go_of_nothing_in_a_window():
+    """A new owner answers the first records before it has asked where they end."""
+    shell = frozen(catch_up=ALL)
+    shell.read_until = NEVER_READ
+    freeze(shell, {**NIGHT, "to": "2026-12-20T04:30:00Z"})
+    assert {each.at for each in shell.all(HoldQuestioned)} == {at("2026-12-20T03:30:00")}
+    shell.read_until = None
+    shell.until("2026-12-20T04:30:00")
+    assert shell.created() == ["01:00", "02:00@04:30"]
 
 
 def test_a_window_that_moves_away_lets_go_and_holds_what_is_due_in_it_then():
