@@ -14,9 +14,11 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.kafka.broker import Cluster, Unavailable, alone
@@ -25,6 +27,7 @@ from tests.support.waiting import eventually
 GIVEN = "TIDEWHEEL_TEST_BOOTSTRAP"
 ROOT = Path(__file__).parents[2]
 SECONDS = 60  # A deadline for what takes a moment, not a measure.
+GROUPS = 6  # whose names differ in the last character, by one: as many partitions as deploy/kafka gives positions
 # The one broker of all workers is not declared dead when tests keep its processors busy for some seconds: there is none
 # to take over, and Kafka 4.4 writes no markers of transactions to partitions without a leader (KAFKA-20734). Readers of
 # committed records would stand still for ever there, and what was aborted could be seen later.
@@ -43,6 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The addresses of a broker for these tests, the same for all workers: see `topic_prefix`."""
     if given := os.environ.get(GIVEN):
+        coordinate(given)
         yield given
         return
     run = tmp_path_factory.getbasetemp()
@@ -81,10 +85,34 @@ def started(data: Path, *, brokers: int) -> Iterator[Cluster]:
     except Unavailable as why:
         _fail(why)
     try:
+        coordinate(cluster.bootstrap)
         yield cluster
     finally:
         cluster.stop()
         shutil.rmtree(data)
+
+
+def coordinate(bootstrap: str) -> None:
+    """Return when every group has a coordinator: a broker makes the topic of positions when it is first asked for one.
+
+    Until it is there a client hears that there is none, and whoever hears so three times in a transaction asks no more
+    (see `runtime.logs.kafka.punctual`). On a busy machine that was the first test's end.
+    """
+    for number in range(GROUPS):
+        is_coordinated = partial(_is_coordinated, bootstrap, f"coordinated-{number}")
+        eventually(is_coordinated, within=SECONDS, what="every group has a coordinator")
+
+
+def _is_coordinated(bootstrap: str, group: str) -> bool:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        consumer.committed([TopicPartition("nothing", 0)], timeout=SECONDS)
+    except KafkaException:
+        return False
+    else:
+        return True
+    finally:
+        consumer.close()
 
 
 def delete_topics(bootstrap: str, prefix: str) -> None:
@@ -155,6 +183,7 @@ def host(folder: Path, serves: int) -> None:
     """Run a broker until nobody uses it."""
     with (folder / "users").open("w") as users:
         with Cluster(folder / "data", settings=STEADY) as cluster:
+            coordinate(cluster.bootstrap)
             (folder / "bootstrap").write_text(cluster.bootstrap, encoding="utf-8")
             os.close(serves)
             fcntl.flock(users, fcntl.LOCK_EX)

@@ -115,7 +115,7 @@ def disturbed_here(seed: int) -> disturbed.Told:
     return told
 
 
-@pytest.mark.timeout(60 + 30 * DISTURBED)
+@pytest.mark.timeout(60 + 30 * DISTURBED, func_only=True)
 def test_a_disturbed_play_looks_the_same_on_a_broker_and_on_the_model(real, broker, topic_prefix):
     different: list[str] = []
     run = uuid.uuid4().hex[:6]
@@ -145,7 +145,7 @@ def disturbed_there(proxy: proxying.Proxy, prefix: str, name: str, seed: int) ->
         log.close()
 
 
-@pytest.mark.timeout(60 + 5 * PLAYS)
+@pytest.mark.timeout(60 + 5 * PLAYS, func_only=True)
 def test_a_play_looks_the_same_on_a_broker_and_on_the_model(real):
     different: list[str] = []
     run = uuid.uuid4().hex[:6]

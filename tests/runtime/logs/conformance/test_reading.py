@@ -117,11 +117,12 @@ def test_a_busy_partition_does_not_starve_the_others(log):
 
 
 def test_large_records_of_a_quiet_partition_do_not_starve_beside_a_busy_one(log):
-    log.append([*to(E0, *["busy"] * 500), *to(E1, "q" * 1000)])
+    log.append([*to(E0, *["busy"] * 500), *to(E1, "first", "q" * 1000)])
     reader = log.open_reader({E0: 0, E1: 0})
     ends = {partition: log.end_offset(partition) for partition in (E0, E1)}
     seen = [text(record) for portion in batches(reader, ends, records_max=4, bytes_max=100) for record in portion]
-    assert "q" * 1000 in seen[:240]
+    come = seen.index("first")  # A broker may send what stands in the other partition long before.
+    assert "q" * 1000 in seen[come : come + 240]
 
 
 def test_an_assigned_partition_is_read_from_the_given_offset_and_an_unassigned_one_no_more(log):
