@@ -13,6 +13,7 @@ from runtime.continuity import check_count
 from runtime.host import PartitionService, RoleService, pause_when_fenced
 from runtime.partition import Inputs, Partition
 from runtime.processor import Processor, World
+from runtime.read_ahead import Allowance
 from runtime.restore import told_store_set_aside
 from runtime.stores.rocksdb import RocksStore
 from runtime.telemetry import Metric
@@ -75,7 +76,7 @@ class Roles:
     ) -> None:  # fmt: skip
         self._log, self._clock, self._telemetry = log, clock, telemetry
         self._state, self._layout, self._retention = state, layout, retention
-        self._accept_clock_after, self._remembered = accept_clock_after, Remembered()
+        self._accept_clock_after, self._remembered, self._ahead = accept_clock_after, Remembered(), Allowance()
         self._member, self._catch_up_rate = member, catch_up_rate
 
     def scheduler(self) -> RoleService:
@@ -117,7 +118,8 @@ class Roles:
         log: Log,
     ) -> PartitionService:  # fmt: skip
         world = World(
-            clock=self._clock, entropy=Entropy(), telemetry=self._telemetry, remembered=self._remembered
+            clock=self._clock, entropy=Entropy(), telemetry=self._telemetry, remembered=self._remembered,
+            ahead=self._ahead,
         )  # fmt: skip
 
         def make() -> Processor:

@@ -29,7 +29,7 @@ from runtime.machine import Moment, Output
 from runtime.observer import LOOK_SECONDS, UNOBSERVED
 from runtime.operations import Operations
 from runtime.partition import Partition
-from runtime.read_ahead import ReadAhead, Unanswered
+from runtime.read_ahead import Allowance, ReadAhead, Unanswered
 from runtime.record import SEQUENCE_HEADER, Record, TopicPartition
 from runtime.restore import Progress, restore, set_aside
 from runtime.store import StoreCorrupt
@@ -58,12 +58,16 @@ OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What comes in from outside besides records: time and randomness; and whom to tell. `remembered` by a process."""
+    """What comes in from outside besides records: time and randomness; and whom to tell.
+
+    `remembered` and `ahead` are a process's, of all its partitions.
+    """
 
     clock: Clock
     entropy: Callable[[], bytes]  # 16 fresh bytes
     telemetry: Telemetry
     remembered: Remembered = field(default_factory=Remembered)
+    ahead: Allowance = field(default_factory=Allowance)
 
 
 class Processor:
@@ -109,7 +113,7 @@ class Processor:
         self._mark = NEVER_READ
         self._ahead = ReadAhead(
             core.read, core.about, core.strand, self._reads, records_max=limits.ahead_records,
-            bytes_max=limits.ahead_bytes,
+            bytes_max=limits.ahead_bytes, allowance=world.ahead,
         )  # fmt: skip
         self._horizons = Horizons(log, self._reads, self._ahead)
         self._ahead_at = -SHARED_SECONDS  # since boot: when some key was last answered further than others

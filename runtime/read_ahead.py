@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
 
 from runtime.logs.reading import size_of
 from runtime.machine import PARTITION
@@ -46,33 +48,69 @@ class Unanswered(NamedTuple):
     impossible: Exception | None = None
 
 
+class Allowance:
+    """What the partitions of a process may hold together: a host of sixty-four would have room for 4 GiB of floods.
+
+    Once they hold `bytes_max` each may still have `share`, a batch, so that none stands still for another. Calls come
+    from the threads of all of them.
+    """
+
+    def __init__(self, bytes_max: int = 256 * 1024 * 1024, *, share: int = 1024 * 1024) -> None:
+        self._bytes_max = bytes_max
+        self._share = share
+        self._holders: WeakSet[ReadAhead] = WeakSet()  # a partition that is given back is forgotten with its processor
+        self._lock = Lock()
+
+    def join(self, holder: ReadAhead) -> None:
+        """Count what a partition holds from now on."""
+        with self._lock:
+            self._holders.add(holder)
+
+    def allows(self, held: int) -> bool:
+        """Whether a partition that holds so many bytes may read more."""
+        if held < self._share:
+            return True
+        with self._lock:
+            return sum(holder.size for holder in self._holders) < self._bytes_max
+
+
 class ReadAhead:
     """Records between the position of the reader and the one that is committed. Calls from one thread.
 
-    It holds no more than `records_max`, and stops at `bytes_max`, which may be passed by one read.
+    It holds no more than `records_max`, and stops at `bytes_max`, or where the process has no more to allow; either may
+    be passed by one read.
     """
 
     def __init__(
         self, read: Read, about: About, strand: StrandOf, inputs: Iterable[TopicPartition], *, records_max: int,
-        bytes_max: int,
+        bytes_max: int, allowance: Allowance | None = None,
     ) -> None:  # fmt: skip
         self._read = read
         self._about_whom = about
         self._strand = strand
         self._records_max = records_max
         self._bytes_max = bytes_max
+        self._allowance = allowance or Allowance()
         self._queues: dict[TopicPartition, Strands] = {item: Strands() for item in inputs}
         self._about: Counter[bytes] = Counter()  # only keys of which there is something
         self._count = 0
         self._bytes = 0
+        self._allowance.join(self)
 
     def __len__(self) -> int:
         return self._count
 
     @property
+    def size(self) -> int:
+        """How many bytes the records that are held have."""
+        return self._bytes
+
+    @property
     def room(self) -> int:
         """How many records more may be read."""
-        return self._records_max - self._count if self._bytes < self._bytes_max else 0
+        if self._bytes >= self._bytes_max or not self._allowance.allows(self._bytes):
+            return 0
+        return self._records_max - self._count
 
     def resume(self, further: Mapping[TopicPartition, Further]) -> None:
         """Pass over what a predecessor has answered of what will be read."""

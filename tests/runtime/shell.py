@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from runtime.limits import Limits
 from runtime.partition import Inputs, Partition
 from runtime.processor import Processor, World
+from runtime.read_ahead import Allowance
 from runtime.record import Outgoing, TopicPartition
 from runtime.stores.memory import MemoryStore
 from runtime.telemetry import Telemetry
@@ -38,7 +39,7 @@ class Shell:
 
     def __init__(self, log: Log, clock: ManualClock, *, limits: Limits | None = None) -> None:
         self.log, self.clock = log, clock
-        self.limits = limits or Limits()
+        self.limits, self.ahead = limits or Limits(), Allowance()
         log.create({spec: LAYOUT.partitions(spec.family) for spec in topics.topic_table(topics.Retention())})
         self.store: Store = MemoryStore()
         self.core = ToyCore()
@@ -47,7 +48,7 @@ class Shell:
     def start(self) -> Processor:
         """Take the partition over with a new processor."""
         self.telemetry = Telemetry()
-        world = World(clock=self.clock, entropy=lambda: bytes(16), telemetry=self.telemetry)
+        world = World(clock=self.clock, entropy=lambda: bytes(16), telemetry=self.telemetry, ahead=self.ahead)
         processor = Processor(self.core, PARTITION, self.log, self.store, world, limits=self.limits)
         processor.open()
         return processor

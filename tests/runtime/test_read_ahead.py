@@ -16,7 +16,7 @@ from runtime.continuity import Halted
 from runtime.limits import Limits
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import PARTITION, Woken
-from runtime.read_ahead import UNDERSTOOD_MAX, ReadAhead
+from runtime.read_ahead import UNDERSTOOD_MAX, Allowance, ReadAhead
 from runtime.record import Record, TopicPartition
 from schemas import topics
 from schemas.facts import CommandRejected, Fact, SchedulePaused, ScheduleResumed
@@ -358,6 +358,43 @@ def test_there_is_room_up_to_so_many_records_and_while_there_are_bytes() -> None
     assert ahead.room == 0
     ahead.take(8, 1000)
     assert (ahead.room, len(ahead)) == (10, 0)
+
+
+def of_a_process(allowance: Allowance) -> ReadAhead:
+    return ReadAhead(read, no_glance, strand, (CHANGES,), records_max=10, bytes_max=1000, allowance=allowance)
+
+
+def test_partitions_of_a_process_have_room_together_and_each_for_a_batch_in_any_case() -> None:
+    allowance = Allowance(bytes_max=500, share=50)
+    first, second = of_a_process(allowance), of_a_process(allowance)
+    held(b"a" * 600, into=first)
+    held(b"b" * 20, into=second)
+    assert (first.room, second.room) == (0, 9)
+    held(b"b" * 60, into=second)
+    assert (first.room, second.room) == (0, 0)
+    first.take(1, 1000)
+    assert (first.room, second.room) == (10, 8)
+
+
+def test_what_a_partition_held_that_is_given_back_counts_no_more() -> None:
+    allowance = Allowance(bytes_max=500, share=50)
+    first, second = of_a_process(allowance), of_a_process(allowance)
+    held(b"a" * 600, into=first)
+    held(b"b" * 60, into=second)
+    assert second.room == 0
+    del first
+    assert second.room == 9
+
+
+def test_beside_a_flood_that_leaves_no_room_in_the_process_a_partition_goes_on() -> None:
+    """It reads a batch at a time, and time goes on only as far as that is answered."""
+    shell = flooded()
+    shell.ahead = Allowance(bytes_max=0, share=1)
+    shell.restart()
+    _, answered = steps_until_woken(shell)
+    assert answered == FLOOD
+    shell.settle()
+    assert counted(shell.facts()) == [*range(1, FLOOD + 1)]
 
 
 def test_what_is_far_from_its_turn_is_understood_when_it_comes() -> None:
