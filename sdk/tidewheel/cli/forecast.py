@@ -28,7 +28,7 @@ def forecast(*, days: int | None, queue: str | None, tenant: str | None, as_json
         return
     paused = f", {body['paused']} more are paused" if body.get("paused") else ""
     output.say(
-        f"{body['occurrences']} runs of {body['schedules']} schedules, "
+        f"{output.counted(body['occurrences'], 'run')} of {output.counted(body['schedules'], 'schedule')}, "
         f"{output.when(body['from'])} to {output.when(body['to'])}{paused}"
     )
     output.table(("CROWDED", "RUNS", "OF"), map(_crowded, body.get("crowded") or ()))

@@ -131,6 +131,11 @@ def when(text: str | None) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}Z"
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def lasting(start: str | None, end: str | None) -> str:
     """How long something took; nothing when it did not start or end."""
     if not start or not end:

@@ -70,8 +70,9 @@ def _load(load: Mapping[str, Any]) -> Iterator[str]:
     """What it does to its queue: the fullest minute that it has a part in, if it is not alone there."""
     before, after = load.get("busiest_before"), load.get("busiest_after")
     if after and (not before or before["count"] != after["count"]):
-        was = f"{before['count']} runs" if before else "none"
-        yield f"busiest minute of queue {load['queue']}: {output.when(after['at'])}, {after['count']} runs, was {was}"
+        was = output.counted(before["count"], "run") if before else "none"
+        runs = output.counted(after["count"], "run")
+        yield f"busiest minute of queue {load['queue']}: {output.when(after['at'])}, {runs}, was {was}"
     for each in (load.get("crowded") or ())[:1]:
         if each["before"]:
             yield f"meets {each['before']} others at {output.when(each['at'])}"

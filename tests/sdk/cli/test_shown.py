@@ -161,6 +161,13 @@ def test_calendars_queues_and_tenants_are_listed_and_shown(tidewheel_, routes):
 # --- what is to come ---
 
 
+def test_one_run_of_one_schedule_is_said_so(tidewheel_, routes):
+    span = {"from": "2026-03-01T12:00:00Z", "to": "2026-03-03T12:00:00Z"}
+    routes["GET", "/v1/forecast?days=2"] = Response({**span, "schedules": 1, "occurrences": 1})
+    said = tidewheel_("forecast", "--days", "2")[1].splitlines()[0]
+    assert said == "1 run of 1 schedule, 2026-03-01 12:00:00Z to 2026-03-03 12:00:00Z"
+
+
 def test_a_forecast_is_shown_with_its_crowded_minutes_queues_and_days(tidewheel_, routes):
     busiest = {"at": "2026-03-02T02:00:00Z", "count": 41}
     routes["GET", "/v1/forecast?days=2&queue=etl"] = Response(
