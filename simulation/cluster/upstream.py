@@ -159,10 +159,11 @@ class Upstream:
         return f"{subject} is put more than once"
 
     def stale(self) -> str:
-        """F4: a change comes again after a later one, under another id."""
+        """F4: what a schedule once was comes again after a later change, under another id."""
         subject = self._subject()
         newest = self._versions.get(subject, 1)
         data = self._agenda.put(*subject) | {"source_version": max(0, newest - self._chance.randint(0, 2))}
+        data["definition"] = data["definition"] | {"note": f"before version {newest}"}
         self._put(subject)
         self.publish("schedule.put", data)
         return f"{subject} comes again as it was"
