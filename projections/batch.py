@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from projections import (
@@ -73,41 +73,64 @@ def read_all(records: Iterable[Record]) -> list[Event]:
     return events
 
 
-def fold(events: Sequence[Event], load: Load, projections: Sequence[Projection] = PROJECTIONS) -> Changes:
-    """What the events, in this order, make of the rows they touch. No table depends on another's rows."""
-    changes = {projection.table: _fold_one(projection, events, load) for projection in projections}
-    return {table: rows for table, rows in changes.items() if rows}
+def fold(events: Iterable[Event], load: Load, projections: Sequence[Projection] = PROJECTIONS) -> Changes:
+    """What the events, in this order, make of the rows they touch. No table depends on another's rows.
 
-
-def _fold_one(projection: Projection, events: Sequence[Event], load: Load) -> Mapping[Key, Row]:
-    steps = list(_steps(projection, events))
-    rows = {} if projection.once or not steps else dict(load(projection.table, {key for key, _, _ in steps}))
-    changed: dict[Key, Row] = {}
-    for key, step, event in steps:
-        row = rows.get(key)
+    Twice over the events, whatever the number of tables: what is large is looked at while it is at hand.
+    """
+    touched = [_Touched(projection) for projection in projections]
+    steps = _steps(events, touched)
+    for each in touched:
+        each.load(load)
+    for each, key, step, event in steps:
+        row = each.rows.get(key)
         try:
             new = step(row, event)
         except _UNFOLDABLE:
             _complain(event)
             continue
         if new is not None and new is not row:
-            rows[key] = changed[key] = new
-    return changed
+            each.rows[key] = each.changed[key] = new
+    return {each.table: each.changed for each in touched if each.changed}
 
 
-def _steps(projection: Projection, events: Iterable[Event]) -> Iterator[tuple[Key, Fold, Event]]:
+class _Touched:
+    """What a batch touches of one table: rows as they are by now, and those of them that are to be written."""
+
+    __slots__ = ("changed", "keys", "projection", "rows", "table")
+
+    def __init__(self, projection: Projection) -> None:
+        self.projection = projection
+        self.table = projection.table
+        self.keys: set[Key] = set()
+        self.rows: dict[Key, Row] = {}
+        self.changed: dict[Key, Row] = {}
+
+    def load(self, load: Load) -> None:
+        """Begin with the rows that exist already."""
+        if self.keys and not self.projection.once:
+            self.rows = dict(load(self.table, self.keys))
+
+
+def _steps(events: Iterable[Event], touched: Iterable[_Touched]) -> list[tuple[_Touched, Key, Fold, Event]]:
     """Which fold goes over which row with which event."""
+    of_type: dict[str, list[tuple[_Touched, Callable[[Event], Key | None], Fold]]] = {}
+    for each in touched:
+        for type_, step in each.projection.folds.items():
+            of_type.setdefault(type_, []).append((each, each.projection.key, step))
+    steps = []
     for event in events:
-        step = projection.folds.get(event.type)
-        if step is None:
-            continue
-        try:
-            key = projection.key(event)
-        except _UNFOLDABLE:
-            _complain(event)
-            continue
-        if key is not None:
-            yield key, step, event
+        for each, key_of, step in of_type.get(event.type, ()):
+            try:
+                key = key_of(event)
+                if key is None:
+                    continue
+                each.keys.add(key)
+            except _UNFOLDABLE:  # also a key that is a list, say, and can name no row
+                _complain(event)
+                continue
+            steps.append((each, key, step, event))
+    return steps
 
 
 # What an event that is not built as its type says makes a fold raise. It costs itself, and is named in the log.

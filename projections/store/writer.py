@@ -8,7 +8,6 @@ has folded already.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -45,13 +44,45 @@ class Overtaken(Exception):
     """Another writer has moved the positions of this database."""
 
 
+class _Remembered:
+    """The rows of one table as they were last written: those of late, and those before them, until these are as many.
+
+    Two halves instead of an order among all: a row is looked up and put down without a word about its neighbours.
+    """
+
+    __slots__ = ("_before", "_late")
+
+    def __init__(self) -> None:
+        self._late: dict[Key, Row] = {}
+        self._before: dict[Key, Row] = {}
+
+    def those_of(self, keys: Collection[Key]) -> dict[Key, Row]:
+        """The rows of these keys, as far as they are remembered."""
+        found = {key: row for key in keys if (row := self._late.get(key)) is not None}
+        if self._before and len(found) < len(keys):
+            for key in keys:
+                if key not in found and (row := self._before.get(key)) is not None:
+                    found[key] = row
+        return found
+
+    def add(self, rows: Mapping[Key, Row]) -> None:
+        """These are written now."""
+        self._late.update(rows)
+        if len(self._late) > _ROWS_REMEMBERED // 2:
+            self._before, self._late = self._late, {}
+
+    def forget(self) -> None:
+        """None of them is certain."""
+        self._late, self._before = {}, {}
+
+
 class Writer:
     """A writer of a read model. Calls from one thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect
-        self._remembered: dict[str, OrderedDict[Key, Row]] = {name: OrderedDict() for name in tables.PROJECTED}
+        self._remembered = {name: _Remembered() for name in tables.PROJECTED}
 
     def belong_to(self, source: Mapping[str, str], *, anew: bool) -> None:
         """Forget every row and position unless they came from this source; `anew` forgets them in any case."""
@@ -65,9 +96,8 @@ class Writer:
 
     def load(self, table: str, keys: Collection[Key]) -> Mapping[Key, Row]:
         """The rows with these keys."""
-        remembered = self._remembered[table]
-        found = {key: remembered[key] for key in keys if key in remembered}
-        missing = [key for key in keys if key not in found]
+        found = self._remembered[table].those_of(keys)
+        missing = [key for key in keys if key not in found] if len(found) < len(keys) else []
         if missing:
             with self._database.connect() as connection:
                 target = tables.PROJECTED[table]
@@ -88,12 +118,13 @@ class Writer:
             self.forget()
             raise
         for table, rows in changes.items():
-            self._remember(table, rows)
+            if not _ONCE[table]:
+                self._remembered[table].add(rows)
 
     def forget(self) -> None:
         """Trust only the database from now on."""
         for rows in self._remembered.values():
-            rows.clear()
+            rows.forget()
 
     def _apply(self, changes: Changes, old: Positions, new: Positions, write: _Write) -> None:
         with self._database.change() as connection:
@@ -127,16 +158,6 @@ class Writer:
                 if not self._dialect.refuses(error):
                     raise
                 _log.error("projection.unstorable: %.200s: %s", key, error.orig)
-
-    def _remember(self, table: str, rows: Mapping[Key, Row]) -> None:
-        if _ONCE[table]:
-            return
-        remembered = self._remembered[table]
-        for key, row in rows.items():
-            remembered[key] = row
-            remembered.move_to_end(key)
-        while len(remembered) > _ROWS_REMEMBERED:
-            remembered.popitem(last=False)
 
     def trim(
         self, *, history_before: datetime, commands_before: datetime, workers_before: datetime, rows_max: int

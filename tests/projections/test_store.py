@@ -244,6 +244,13 @@ def test_a_record_that_is_no_event_costs_itself_and_not_the_batch(model):
     strange = type(out)(
         out.topic, out.partition, out.key, b'{"type":"tidewheel.run.created.v1","id":"x","data":{}}', ()
     )
-    model.take(broken, strange, out)
+    nameless = type(out)(
+        out.topic,
+        out.partition,
+        out.key,
+        (out.value or b"").replace(b'"tenant":"acme"', b'"tenant":["acme"]'),
+        out.headers,
+    )
+    model.take(broken, strange, nameless, out)
     assert ids(model.reader.runs(ACME, RunFilter())) == ["report.20260301T000000Z"]
     assert model.reader.run(ACME, "report.20260301T000000Z")["created_at"] == at(0)
