@@ -72,6 +72,27 @@ def test_a_new_row_takes_the_place_of_the_old_unless_the_first_one_stands(opened
     assert [row["worker"] for row in read(opened, connection, [(STRANGE, "r", 1)])] == ["new"]
 
 
+def test_a_row_is_what_it_says_whatever_stood_there_and_whatever_others_say(opened, connection):
+    """Most of a run's columns are empty at any time, and each has its own."""
+    empty = dict.fromkeys(names(tables.RUNS), None)
+    waiting = {
+        **empty,
+        "tenant": "t",
+        "run_id": "a",
+        "schedule": "s",
+        "state": "queued",
+        "waiting": "full",
+        "due_at": 1,
+    }
+    failed = {**empty, "tenant": "t", "run_id": "b", "schedule": "s", "state": "failed", "error": '"e"', "due_at": 0}
+    at_work = {**waiting, "state": "running", "waiting": None, "worker": "w"}
+    backwards = dict(reversed(failed.items()))
+    for rows in ([waiting, failed], [backwards, at_work]):
+        opened.dialect.upsert(tables.RUNS, once=False).run(connection, rows)
+        found = opened.dialect.lookup(tables.RUNS).run(connection, [("t", "a"), ("t", "b")])
+        assert {row["run_id"]: dict(row) for row in found} == {row["run_id"]: row for row in rows}
+
+
 def test_a_row_of_an_older_transaction_never_takes_the_place_of_a_newer_one(opened, connection):
     entry = {"kind": "job", "tenant": "acme", "name": "report", "definition": None, "changed_at": 0}
     upsert = opened.dialect.upsert(tables.CATALOG, once=False)

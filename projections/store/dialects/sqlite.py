@@ -53,6 +53,7 @@ _PRAGMAS = (
     "temp_store=MEMORY",
 )
 _DIALECT = sqlite.dialect(paramstyle="qmark")
+_SPARSE_COLUMNS = 30  # of so many most are empty at any time: a run is not deferred, retried, cancelled and failed
 _NUL = "\\u0000"  # SQLite's JSON functions take it for the end of a text
 
 
@@ -94,7 +95,7 @@ class Sqlite:
     def refuses(self, error: BaseException) -> bool:  # noqa: ARG002 -- it stores whatever it is given
         return False
 
-    def upsert(self, table: Table, *, once: bool) -> TextUpsert | RowUpsert:
+    def upsert(self, table: Table, *, once: bool) -> TextUpsert | RowUpsert | SparseUpsert:
         return by_row(table, once=once) if self._alone else upsert(table, once=once)
 
     @staticmethod
@@ -144,12 +145,29 @@ class RowUpsert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparseUpsert:
+    """One statement for each row, of the columns that it says something in: the driver takes long over each nothing."""
+
+    table: Table
+    once: bool
+
+    def run(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """A step for each row. Those that say something in the same columns go to the driver together."""
+        alike: dict[tuple[str, ...], list[Row]] = {}
+        for row in rows:
+            said = tuple([name for name, value in row.items() if value is not None])
+            alike.setdefault(said, []).append(row)
+        for said, some in alike.items():
+            _upsert_of(self.table, said, once=self.once).run(connection, some)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextUpsert:
     """One statement for one list of rows."""
 
     sql: str
     columns: tuple[str, ...]
-    by_row: RowUpsert
+    by_row: RowUpsert | SparseUpsert
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> None:
         """One step, unless a text holds the character that would end it there."""
@@ -161,10 +179,20 @@ class TextUpsert:
 
 
 @lru_cache(maxsize=64)  # one for each table
-def by_row(table: Table, *, once: bool) -> RowUpsert:
+@lru_cache(maxsize=64)  # one for each table
+def by_row(table: Table, *, once: bool) -> RowUpsert | SparseUpsert:
     """The upsert of a table, row by row."""
-    row = settled(sqlite.insert(table), table, once=once)
-    return RowUpsert(sql=str(row.compile(dialect=_DIALECT)), columns=tuple(names(table)))
+    if len(table.c) >= _SPARSE_COLUMNS:
+        return SparseUpsert(table=table, once=once)
+    return _upsert_of(table, tuple(names(table)), once=once)
+
+
+@lru_cache(maxsize=1024)  # a sparse table has a few dozen: what is said in one column is said in others
+def _upsert_of(table: Table, said: tuple[str, ...], *, once: bool) -> RowUpsert:
+    """The upsert of rows that say something in these columns. The others are, or become, empty."""
+    columns = tuple(name for name in names(table) if name in said)
+    given = sqlite.insert(table).values({name: bindparam(name) for name in columns})
+    return RowUpsert(sql=str(settled(given, table, once=once).compile(dialect=_DIALECT)), columns=columns)
 
 
 @lru_cache(maxsize=64)  # one for each table
