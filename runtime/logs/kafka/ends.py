@@ -17,6 +17,7 @@ from runtime.logs.kafka.errors import RAISED, error_of
 from runtime.logs.kafka.settings import KafkaSettings, ends_config
 
 QUICK_SECONDS = 1.0  # a leader that is there answers within milliseconds
+SAYINGS_MAX = 100  # taken at a time; while brokers are away it complains some times a minute
 
 Place = tuple[str, int]  # a topic as the brokers know it, and a partition
 
@@ -41,6 +42,11 @@ class Ends:
         if any(place.error is not None or place.offset < 0 for place in found):
             return None
         return {(place.topic, place.partition): place.offset for place in found}
+
+    def tend(self) -> None:
+        """Take what the client has to say by itself, so that it does not pile up; from any thread, now and then."""
+        if (consumer := self._consumer) is not None:
+            consumer.consume(SAYINGS_MAX, 0)
 
     def close(self) -> None:
         """Let go of the client: who is asking just now still hears the answer, and it goes with the last of them."""

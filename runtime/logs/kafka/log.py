@@ -175,8 +175,9 @@ class KafkaLog:
         return False
 
     def tend(self) -> None:
-        """See `Talkative.tend`: what the asking client complains of is forgotten once it has answered."""
+        """See `Talkative.tend`: what the asking clients complain of is forgotten once they have answered."""
         with suppress(*RAISED):
+            self._ends.tend()
             self._admin.poll(0)
             self._topics.renew()
 

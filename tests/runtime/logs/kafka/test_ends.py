@@ -1,11 +1,14 @@
 """Ends that are asked for quickly: the same as the administrator's, or none."""
 
 import socket
+from collections.abc import Iterator
 
+import pytest
+from confluent_kafka import Consumer
 from confluent_kafka.admin import OffsetSpec
 
 from runtime.logs.kafka.ends import Ends
-from runtime.logs.kafka.settings import KafkaSettings
+from runtime.logs.kafka.settings import KafkaSettings, ends_config
 from tests.runtime.logs.words import E0, E1, to, write
 
 PATIENCE = 30.0  # a machine that is full answers late; that is no concern of these tests
@@ -30,11 +33,27 @@ def test_a_partition_that_is_not_there_is_nobodys_to_tell_of_quickly(log, broker
     assert ends.ask([(topic_prefix + E0.topic, 0), (topic_prefix + "absent", 0)]) is None
 
 
-def test_brokers_that_are_away_are_not_waited_for():
+@pytest.fixture
+def nobody() -> Iterator[KafkaSettings]:
+    """Brokers that are away."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        ends = Ends(KafkaSettings(bootstrap=f"127.0.0.1:{taken.getsockname()[1]}"))
-        assert ends.ask([("events", 0)]) is None
+        yield KafkaSettings(bootstrap=f"127.0.0.1:{taken.getsockname()[1]}")
+
+
+def test_brokers_that_are_away_are_not_waited_for(nobody):
+    assert Ends(nobody).ask([("events", 0)]) is None
+
+
+def test_what_the_client_complains_of_is_taken_from_it(nobody):
+    """Nobody polls it otherwise."""
+    heard: list[str] = []
+    ends = Ends(nobody)
+    ends.tend()  # There is none yet.
+    ends._consumer = Consumer(ends_config(nobody) | {"error_cb": lambda error: heard.append(error.name())})
+    while not heard:
+        ends.tend()
+    assert heard[0] in {"_TRANSPORT", "_ALL_BROKERS_DOWN"}
 
 
 def test_who_is_let_go_of_is_made_anew_for_a_late_question(log, broker, topic_prefix):
