@@ -39,6 +39,7 @@ CHUNK_BYTES_MAX = 64 * 1024
 CHUNK_LINES_MAX = 1_000
 KEY_LENGTH_MIN = 16  # of a lease; a shorter one is no secret, and may stand in any word
 STREAMS = ("stdout", "stderr")
+_Utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,10 @@ class Capture:
         self._on_lines = on_lines
         self._room = min(PENDING_BYTES_MAX, max(PENDING_BYTES_MIN, PENDING_BYTES_ALL // max(1, slots)))
         self._lock = threading.Lock()
-        self._decoders = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in STREAMS}
-        self._partial = dict.fromkeys(STREAMS, "")
-        self._is_cut = dict.fromkeys(STREAMS, False)
+        # By stream, from its first word on: most attempts write nothing.
+        self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+        self._partial: dict[str, str] = {}
+        self._is_cut: dict[str, bool] = {}
         self._key_left: dict[str, int] = {}  # by stream: how much of a private key may still come
         self._pending: deque[tuple[int, bytes]] = deque()
         self._pending_bytes = 0
@@ -102,18 +104,21 @@ class Capture:
         """A part of what is printed: its lines end where it says so."""
         for start in range(0, len(text), MESSAGE_MAX):
             with self._lock:
-                whole, newline, rest = (self._partial[stream] + text[start : start + MESSAGE_MAX]).rpartition("\n")
+                part = self._partial.get(stream, "") + text[start : start + MESSAGE_MAX]
+                whole, newline, rest = part.rpartition("\n")
                 is_cut = len(rest) > MESSAGE_MAX
                 if is_cut:
                     whole, newline, rest = whole + newline + rest, "\n", ""
                 self._partial[stream] = rest
                 if newline:
                     self._write(stream, self._behind_seam(stream, whole), "", datetime.now(UTC))
-                self._is_cut[stream] = is_cut or (self._is_cut[stream] and not newline)
+                self._is_cut[stream] = is_cut or (self._is_cut.get(stream, False) and not newline)
 
     def output(self, stream: str, data: bytes) -> None:
         """The same of bytes, as a process writes them."""
-        self.print(stream, self._decoders[stream].decode(data))
+        if (decoder := self._decoders.get(stream)) is None:
+            decoder = self._decoders[stream] = _Utf8("replace")
+        self.print(stream, decoder.decode(data))
 
     def close(self) -> None:
         """The attempt is over: what is said after it belongs to nobody."""
@@ -121,8 +126,9 @@ class Capture:
             if self._is_closed:
                 return
             now = datetime.now(UTC)
-            for stream, partial in self._partial.items():
-                if rest := partial + self._decoders[stream].decode(b"", final=True):
+            for stream in STREAMS:
+                decoder = self._decoders.get(stream)
+                if rest := self._partial.get(stream, "") + (decoder.decode(b"", final=True) if decoder else ""):
                     self._write(stream, self._behind_seam(stream, rest), "", now)
             self._tell_last(now)
             self._is_closed = True
@@ -206,7 +212,7 @@ class Capture:
                 self._put(stream, line, level, at)
 
     def _behind_seam(self, stream: str, text: str) -> str:
-        return _SEAM.sub(HIDDEN, text) if self._is_cut[stream] else text
+        return _SEAM.sub(HIDDEN, text) if self._is_cut.get(stream) else text
 
     def _hidden(self, stream: str, text: str) -> str:
         text = text.replace(self._key, HIDDEN) if self._key else text
