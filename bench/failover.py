@@ -101,7 +101,7 @@ def lose(folder: Path, heir: Member, member: Member) -> None:
     """The same, and whoever takes over has nothing of what it takes over: no stores but those that it has open."""
     for store in (folder / heir.name).glob("process-0/state/*/scheduler-*"):
         if not is_open(heir, store):
-            shutil.rmtree(store)
+            shutil.rmtree(store.rename(folder / "lost"))  # at once: the heir may come for it any moment
     member.kill()
 
 
