@@ -21,6 +21,7 @@ def test_an_end_is_behind_what_is_still_open(log, broker, topic_prefix):
     producer.begin()
     producer.send(to(E0, "open"))
     producer.flush()
+    assert log.end_offset(E1) == 0  # What has just been made may have no leader yet: this waits for it.
     ends = Ends(KafkaSettings(bootstrap=broker), seconds=PATIENCE)
     topic = topic_prefix + E0.topic
     assert ends.ask([(topic, 0), (topic, 1)]) == {(topic, 0): 3, (topic, 1): 0}
@@ -59,6 +60,7 @@ def test_what_the_client_complains_of_is_taken_from_it(nobody):
 def test_who_is_let_go_of_is_made_anew_for_a_late_question(log, broker, topic_prefix):
     """A thread may be about to ask while the log is closed."""
     ends, place = Ends(KafkaSettings(bootstrap=broker), seconds=PATIENCE), (topic_prefix + E0.topic, 0)
+    assert log.end_offset(E0) == 0  # As above.
     assert ends.ask([place]) == {place: 0}
     ends.close()
     assert ends.ask([place]) == {place: 0}
