@@ -30,13 +30,15 @@ def check(evidence: Evidence, apart: timedelta) -> Iterator[Violation]:
 def _seen(evidence: Evidence) -> dict[int, datetime]:
     """When each committed record could be read first, by offset."""
     aborted = evidence.aborted.get(CATALOG, ())
+    given_up = {record.offset for record in aborted}
     seen: dict[int, datetime] = {}
     newest: datetime | None = None
     for record in sorted((*evidence.records[CATALOG], *aborted), key=lambda record: record.offset):
         transaction = None if record.transaction is None else evidence.transactions.get(record.transaction)
         ended_at = None if transaction is None else transaction.ended_at
         newest = max(filter(None, (newest, record.appended_at, ended_at)))
-        seen[record.offset] = newest
+        if record.offset not in given_up:
+            seen[record.offset] = newest
     return seen
 
 

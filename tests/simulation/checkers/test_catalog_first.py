@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from runtime.record import TopicPartition
 from schemas import topics
 from simulation.checkers import catalog_first, evidence_first
 from simulation.evidence import Transaction
@@ -57,3 +58,13 @@ def test_a_change_is_there_when_its_transaction_has_ended():
     )
     given.transaction("scheduler", "12:00:05", [created("12:00:05"), adopted(0)])
     assert found(given) == []
+
+
+def test_what_was_given_up_is_no_change_that_anybody_could_read():
+    given = catalogued("12:00:03", "12:00:06")
+    place = TopicPartition(topics.CATALOG, 0)
+    first, second = given.records[place]
+    given.records[place] = [second]
+    given.transaction("scheduler", "12:00:05", [created("12:00:05"), adopted(1)])
+    found_ = catalog_first.check(given.evidence(aborted={place: (first,)}), timedelta(seconds=1))
+    assert told(found_) == []
