@@ -7,8 +7,9 @@ start delay      K schedules due every second, at one instant or spread; as `ben
 whole runs/s     more schedules than can be served; outcomes folded into rows per second while saturated
 processor        its time a run, meanwhile, of each process and of the broker
 
-For the whole line there are two processes of Tidewheel and one worker beside the broker. Its parts follow each other on
-the same processes, five minutes in all; each is printed as it ends. PARTS, RATES and FLOOD leave some out.
+For the whole line there are three processes of Tidewheel, as its roles have them, and one worker beside the broker. Its
+parts follow each other on the same processes, five minutes in all; each is printed as it ends. PARTS, RATES and FLOOD
+leave some out.
 
 PARTITIONS is how many of each topic there are. Each of the scheduler's writes transactions of its own, and the one of
 the dispatcher that answers all of them sends a request for each place that it writes to: fewer are quicker here.
@@ -330,7 +331,7 @@ def settings_of(bootstrap: str, namespace: str) -> KafkaSettings:
 
 @contextlib.contextmanager
 def server(bootstrap: str) -> Iterator[Server]:
-    """Owners in one process, API and projector in another, one worker on Kafka."""
+    """Scheduler, dispatcher, and API with projector, each in a process of its own; one worker on Kafka."""
     with tempfile.TemporaryDirectory(prefix="tidewheel-bench-") as folder, contextlib.ExitStack() as running:
         port, notes = free_port(), Path(folder) / "notes"
         config = Path(folder) / "tidewheel.toml"
@@ -346,12 +347,15 @@ def server(bootstrap: str) -> Iterator[Server]:
         queue = [tidewheel, "admin", "topics", "create", "--config", str(config), "--queue", "default"]
         subprocess.run(queue, check=True, stdout=subprocess.DEVNULL)
         api = running.enter_context(process([*serve, f"{folder}/api", "--roles", "api,projector"], folder))
-        owners = running.enter_context(process([*serve, f"{folder}/owners", "--roles", "scheduler,dispatcher"], folder))
+        owners = {
+            role: running.enter_context(process([*serve, f"{folder}/{role}", "--roles", role], folder)).pid
+            for role in ("scheduler", "dispatcher")
+        }
         worker = [tidewheel, "worker", "bench.line_tasks:worker", "--slots", str(SLOTS), "--bootstrap", bootstrap]
         environment = {"TIDEWHEEL_BENCH_NOTES": str(notes)}
         workers = running.enter_context(process([*worker, "--namespace", LINE], folder, environment))
         wait_until_ready(f"http://127.0.0.1:{port}", api)
-        processes = {"owners": owners.pid, "api and projector": api.pid, "worker": workers.pid, "broker": broker}
+        processes = {**owners, "api and projector": api.pid, "worker": workers.pid, "broker": broker}
         yield Server(url=f"http://127.0.0.1:{port}", data=Path(folder), notes=notes, processes=processes)
 
 
