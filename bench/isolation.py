@@ -13,8 +13,11 @@ legs      of the age: due → created (scheduler) → handed out (dispatcher) �
 
 The marks are what the others, taken together, should keep: they are printed and not asserted. On a machine that is
 full the storm also takes processor time from them, which no order of hand-outs gives back: so it is printed who used
-how much. FLOOR, STORM (seconds), PARTITIONS, WORKERS, SLOTS (of each), WORK (seconds of a run), TIMEOUT (of one that
-hangs) and RUNNING (a quota of each tenant; 0: none) make it another experiment.
+how much.
+
+Brokers run for months: this one has both of its compilers, and before the floor it goes through a flood of WARM runs,
+which are worked off by then. FLOOR, STORM (seconds), PARTITIONS, WORKERS, SLOTS (of each), WORK (seconds of a run),
+TIMEOUT (of one that hangs) and RUNNING (a quota of each tenant; 0: none) make it another experiment.
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ TIMEOUT_SECONDS = int(os.environ.get("TIMEOUT", "5"))
 RUNNING = int(os.environ.get("RUNNING", "0"))
 DYING = {"process": "bench.dies", "worker": "bench.kills"}[os.environ.get("DEATHS", "process")]
 LEAD_SECONDS = 5  # from the first definition to the first run
-WARM_UP_SECONDS = int(os.environ.get("WARM_UP", "30"))  # what came while workers started is worked off by then
+WARM = int(os.environ.get("WARM", "10000"))  # runs: so many until a broker's work costs what it always will, nearly
+START_SECONDS = 15  # what came while workers started is worked off by then
+WARM_UP_SECONDS = int(os.environ.get("WARM_UP", "75"))  # and so are they
 LOOK_SECONDS = 0.5
 THROUGHPUT_MIN, AGE_RATIO_MAX, JAIN_MIN = 0.95, 2, 0.95  # the marks
 NAMESPACE = "isolation."
@@ -113,6 +118,7 @@ class Window(NamedTuple):
 def main() -> None:
     """Print the table."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as Ctrl-C does: whatever was started is ended first
+    os.environ.setdefault("KAFKA_OPTS", "-XX:TieredStopAtLevel=4")
     load, cores = os.getloadavg()[0], os.cpu_count()
     print(f"{TENANTS} tenants, each {RATE} runs/s of {WORK_SECONDS} s; {WORKERS} workers of {SLOTS} slots", flush=True)
     print(f"{cores} cores, load before {load:.1f}; floor {FLOOR_SECONDS} s, storm {STORM_SECONDS} s", flush=True)
@@ -159,7 +165,9 @@ def phases(fleet: Fleet, bootstrap: str, broker: int) -> tuple[Window, Window, C
     revived: Counter[str] = Counter()
     first = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=LEAD_SECONDS)
     publish(bootstrap, peace(first))
-    watch(fleet, first.timestamp() + WARM_UP_SECONDS, revived)
+    watch(fleet, first.timestamp() + START_SECONDS, revived)
+    publish(bootstrap, triggers(FLOODS, "warm", WARM))
+    watch(fleet, first.timestamp() + START_SECONDS + WARM_UP_SECONDS, revived)
     floor = window(fleet, broker, FLOOR_SECONDS, revived)
     publish(bootstrap, war())
     storm = window(fleet, broker, STORM_SECONDS, revived)
@@ -216,8 +224,13 @@ def war() -> Iterator[Command]:
     """Three go bad."""
     yield "job.put", "bad", job_put(HANGS, NORMAL, "bench.hangs")
     yield "job.put", "bad", job_put(DIES, NORMAL, DYING)
-    for number in range(FLOOD):
-        yield "schedule.trigger", f"flood-{number}", {"tenant": FLOODS, "name": f"s{number % RATE}"}
+    yield from triggers(FLOODS, "flood", FLOOD)
+
+
+def triggers(tenant: str, name: str, count: int) -> Iterator[Command]:
+    """So many runs by hand, of all schedules of a tenant."""
+    for number in range(count):
+        yield "schedule.trigger", f"{name}-{number}", {"tenant": tenant, "name": f"s{number % RATE}"}
 
 
 def job_put(tenant: str, lane: str, task: str) -> dict[str, Any]:
@@ -304,7 +317,7 @@ def tell(story: Story, floor: Window, storm: Window, stopped: float) -> None:
         f"bulk lane     finished/s floor {rate(bulk, floor):.2f}, storm {rate(bulk, storm):.2f}; p99 {p99[0]}, {p99[1]}"
     )
     if FLOOD:
-        tell_flood([run for run in normal[FLOODS] if run.cause == "manual"], storm)
+        tell_flood([run for run in normal[FLOODS] if run.cause == "manual" and run.due >= floor.end], storm)
     for names, what in (([FLOODS], "floods"), ([HANGS], "hangs"), ([DIES], "dies"), (OTHERS, "the others")):
         told = {kind: sum((story.counts[name, kind] for name in names), Counter[str]()) for kind in TOLD}
         mean, most = slots_of([each for name in names for each in story.held[name]], storm)
