@@ -17,7 +17,7 @@ import click
 @click.option("--tasks", multiple=True, metavar="MODULE:WORKER", help="Run these workers in a child process.")
 @click.option("--demo", "shows_demo", is_flag=True, help="Apply example schedules and show their runs.")
 def dev(tasks: tuple[str, ...], *, shows_demo: bool, config: Path | None, **flags: Any) -> None:
-    """Run everything on the embedded log in one process, which has workers and the projector as children."""
+    """Run everything on the embedded log: one process, with dispatcher, projector and workers as its children."""
     from node import alone  # noqa: PLC0415 -- two seconds of imports, which `--help` can do without
 
     alone.dev(tasks, config, flags, shows_demo=shows_demo)

@@ -1,4 +1,4 @@
-"""Everything of `tidewheel dev`, wired by hand: all roles in one process over the embedded log, the rows in a child.
+"""Everything of `tidewheel dev`, wired by hand: one process over the embedded log, dispatcher and rows in children.
 
 Started in the order of the line, from the log outwards; stopped in the reverse order, so that what is in hand is
 finished by those who still run. A crash needs no order: the log tells the next start where everything stood.
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from node.door import ReadSide, open_door
 from node.folder import DataFolder
+from node.joined import Joined
 from node.process import Node, create_topics, parts_of, unready, worker_processes
-from node.projector_child import Orders
 from node.projector_process import ProjectorProcess
+from node.role_process import RoleProcess
 from node.roles import Roles
 from node.upkeep import Upkeep
+from node.words import ProjectorOrders, RoleOrders
 from projections.projector import RUN_LOGS, Kept, Projector
 from projections.store.database import open_database
 from projections.store.reader import Reader
@@ -45,8 +47,9 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
         create_topics(log, settings)
         release = undo.pop_all()
 
-    roles = role_services(settings, log, clock, telemetry)
-    orders = Orders(settings.model_url, settings.retention.history, settings.log_format, settings.log_level)
+    scheduler = scheduler_of(settings, log, clock, telemetry)
+    dispatcher = RoleProcess(log, dispatcher_orders(settings), telemetry, partitions=settings.layout.shard)
+    orders = ProjectorOrders(settings.model_url, settings.retention.history, settings.log_format, settings.log_level)
     projector = ProjectorProcess(log, orders, telemetry)
     model = open_database(settings.model_url)
     # What runs write is folded here: one record has a thousand lines, and most installations write few.
@@ -55,20 +58,29 @@ def compose(settings: Settings, telemetry: Telemetry, *, tasks: tuple[str, ...] 
     rows = ReadSide(reader=Reader(model), progress=projector, log_progress=run_logs)
     door = open_door(
         settings, log, clock, telemetry, node_id=NODE_ID, rows=rows,
-        unready=lambda: unready((*parts_of(roles), projector, run_logs)),
+        unready=lambda: unready((*parts_of((scheduler, dispatcher)), projector, run_logs)),
+        registry=Joined(telemetry.registry, dispatcher.figures),
     )  # fmt: skip
     upkeep = Upkeep(log, clock, telemetry, accept_clock_after=settings.clock_accept_after)
     workers = worker_processes(settings, tasks, door.web.url, telemetry)
     return Node(
-        services=(*roles, projector, run_logs, *door.services, upkeep, *workers), log=log, url=door.web.url,
-        release=release.close, followers=(projector, run_logs),
+        services=(scheduler, dispatcher, projector, run_logs, *door.services, upkeep, *workers), log=log,
+        url=door.web.url, release=release.close, followers=(projector, run_logs),
     )  # fmt: skip
 
 
-def role_services(settings: Settings, log: Log, clock: Clock, telemetry: Telemetry) -> tuple[RoleService, RoleService]:
-    """Both roles that own partitions."""
-    roles = Roles(
+def scheduler_of(settings: Settings, log: Log, clock: Clock, telemetry: Telemetry) -> RoleService:
+    """Who decides when."""
+    return Roles(
         log, clock, telemetry, state=settings.data / "state", layout=settings.layout, retention=settings.retention,
         accept_clock_after=settings.clock_accept_after, member=NODE_ID, catch_up_rate=settings.catch_up_rate,
+    ).scheduler()  # fmt: skip
+
+
+def dispatcher_orders(settings: Settings) -> RoleOrders:
+    """The same for who decides who, and what next."""
+    return RoleOrders(
+        role="dispatcher", state=settings.data / "state", layout=settings.layout, retention=settings.retention,
+        accept_clock_after=settings.clock_accept_after, member=NODE_ID, catch_up_rate=settings.catch_up_rate,
+        log_format=settings.log_format, log_level=settings.log_level,
     )  # fmt: skip
-    return roles.scheduler(), roles.dispatcher()

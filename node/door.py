@@ -21,6 +21,8 @@ from schemas import topics
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from prometheus_client import CollectorRegistry
+
     from api.services import Progress
     from node.settings import NodeSettings
     from projections.store.reader import Reader
@@ -49,9 +51,12 @@ class ReadSide:
 
 def open_door(
     settings: NodeSettings, log: Log, clock: Clock, telemetry: Telemetry, *, node_id: str, rows: ReadSide,
-    unready: Callable[[], Mapping[str, str]],
+    unready: Callable[[], Mapping[str, str]], registry: CollectorRegistry | None = None,
 ) -> Door:  # fmt: skip
-    """Compose the API of one process. The port is taken at once; nothing answers yet."""
+    """Compose the API of one process. The port is taken at once; nothing answers yet.
+
+    `registry` has the figures that are shown; by default those of this process.
+    """
     web = WebServer(host=settings.host, port=settings.port)
     appender = Appender(log)
     commander = Commander(log=log, appender=appender, node_id=node_id, now=clock.now)
@@ -60,7 +65,7 @@ def open_door(
     services = ApiServices(
         log=log, now=clock.now, reader=rows.reader, progress=rows.progress, log_progress=rows.log_progress,
         commander=commander, appender=appender, relay=relay, leases=SimpleLeases(relay),
-        arithmetic=Arithmetic(rows.reader.entry), registry=telemetry.registry, unready=unready,
+        arithmetic=Arithmetic(rows.reader.entry), registry=registry or telemetry.registry, unready=unready,
         forecast=forecast(clock.now, rows.reader.entry, settings.retention.history),
         settings=ApiSettings(
             version=importlib.metadata.version("tidewheel-server"),

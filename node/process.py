@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from node.workers import worker_process
 from runtime.host import GroupService
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from node.children import ChildProcess
     from node.settings import NodeSettings
-    from runtime.host import RoleService
     from runtime.lifecycle import Service
     from runtime.log import Log
     from runtime.telemetry import Telemetry
@@ -104,14 +103,30 @@ def worker_processes(
     )
 
 
-def parts_of(roles: Iterable[RoleService]) -> Iterator[Service]:
+class Part(Protocol):
+    """What is to be known of a service, wherever it runs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def failure(self) -> object: ...
+    def ready(self, timeout: float) -> bool: ...
+
+
+class Parted(Part, Protocol):
+    """A role here, or in a child."""
+
+    def partitions(self) -> Sequence[Part]: ...
+
+
+def parts_of(roles: Iterable[Parted]) -> Iterator[Part]:
     """The roles, and the partitions that each runs at the moment."""
     for role in roles:
         yield role
         yield from role.partitions()
 
 
-def unready(services: Iterable[Service]) -> Mapping[str, str]:
+def unready(services: Iterable[Part]) -> Mapping[str, str]:
     """What does not work, and why."""
     return {
         service.name: str(service.failure or problem_of(service) or "starting")
@@ -120,7 +135,7 @@ def unready(services: Iterable[Service]) -> Mapping[str, str]:
     }
 
 
-def problem_of(service: Service) -> str | None:
+def problem_of(service: Part) -> str | None:
     """What a service is up against that will go on by itself, where it knows such a thing."""
     problem: str | None = getattr(service, "problem", None)
     return problem

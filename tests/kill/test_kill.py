@@ -47,6 +47,19 @@ def nothing_is_open(server: Server) -> bool:
     return not runs
 
 
+def assert_nothing_is_lost_or_doubled(server: Server) -> None:
+    """Behind the last kill: every run has its outcome, and the audit finds nothing."""
+    paused = server.run("schedules", "pause", "--tenant", "storm", "--all")
+    assert paused.returncode == 0, paused.stderr
+    eventually(lambda: nothing_is_open(server), within=60, what="every run has its outcome after the last restart")
+    audit = server.run("audit", "--json")
+    found = json.loads(audit.stdout)
+    assert audit.returncode == 0, audit.stdout + audit.stderr
+    assert (found["missing"], found["duplicated"], found["double_outcomes"], found["open_runs"]) == (0, 0, 0, 0)
+    assert found["created"] >= KILLS * OUTCOMES_BETWEEN
+    assert found["due"] == found["created"] + sum(found["skipped"].values()) + sum(found["pending"].values())
+
+
 @pytest.mark.timeout(300)
 def test_kill_9_of_the_server_loses_and_doubles_nothing(server: Server) -> None:
     """200 schedules due every second, kill -9 every few seconds; after the last restart everything settles within
@@ -63,15 +76,25 @@ def test_kill_9_of_the_server_loses_and_doubles_nothing(server: Server) -> None:
         )
         server.kill()
         server.start()
-    paused = server.run("schedules", "pause", "--tenant", "storm", "--all")
-    assert paused.returncode == 0, paused.stderr
-    eventually(lambda: nothing_is_open(server), within=60, what="every run has its outcome after the last restart")
-    audit = server.run("audit", "--json")
-    found = json.loads(audit.stdout)
-    assert audit.returncode == 0, audit.stdout + audit.stderr
-    assert (found["missing"], found["duplicated"], found["double_outcomes"], found["open_runs"]) == (0, 0, 0, 0)
-    assert found["created"] >= KILLS * OUTCOMES_BETWEEN
-    assert found["due"] == found["created"] + sum(found["skipped"].values()) + sum(found["pending"].values())
+    assert_nothing_is_lost_or_doubled(server)
+
+
+@pytest.mark.timeout(300)
+def test_kill_9_of_the_dispatcher_s_process_loses_and_doubles_nothing(server: Server) -> None:
+    """The server goes on and starts another one, which goes on where the log says."""
+    for number in range(SCHEDULES):
+        put_every_second(server, number)
+    for _ in range(KILLS):
+        seen = server.end_offset("tidewheel.run-outcomes")
+        eventually(
+            lambda seen=seen: server.end_offset("tidewheel.run-outcomes") >= seen + OUTCOMES_BETWEEN,  # type: ignore[misc]
+            within=60,
+            what="the line works between two kills",
+        )
+        server.kill_child("node.role_child")
+        eventually(lambda: not server.is_ready(), within=60, what="the server says so")
+        eventually(server.is_ready, within=60, what="another one works")
+    assert_nothing_is_lost_or_doubled(server)
 
 
 def test_a_stopped_folder_is_audited_without_a_server(server: Server) -> None:

@@ -9,24 +9,20 @@ import sys
 import threading
 import time
 from datetime import timedelta
-from multiprocessing import Pipe
 from typing import TYPE_CHECKING
 
 import pytest
 from structlog.testing import CapturingLogger
 
-from node.lent import Lender, LentLog, Standing
-from node.projector_child import Orders
 from node.projector_process import ProjectorProcess
-from projections import batch
+from node.words import ProjectorOrders
 from projections.store.database import open_database
 from projections.store.reader import ALL, Reader, RunFilter
 from runtime.clock import SystemClock
-from runtime.log import LogError
 from runtime.logs.embedded import EmbeddedLog
-from runtime.record import Outgoing, TopicPartition
+from runtime.logs.lending import Lender
+from runtime.logs.line import pair
 from runtime.telemetry import Telemetry
-from schemas import topics
 from tests.projections.histories import at, create_topics, created, records
 from tests.support.waiting import eventually
 
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECONDS = 30.0
-EVENTS = TopicPartition(topics.RUN_EVENTS, 0)
 
 
 @pytest.fixture
@@ -64,8 +59,8 @@ def projector_over(
     return ProjectorProcess(log, orders(url), Telemetry(logger=said or CapturingLogger()), seconds=seconds)
 
 
-def orders(url: str) -> Orders:
-    return Orders(url, timedelta(days=30), "console", "warning")
+def orders(url: str) -> ProjectorOrders:
+    return ProjectorOrders(url, timedelta(days=30), "console", "warning")
 
 
 def schedules(url: str) -> set[str]:
@@ -178,15 +173,17 @@ def test_one_that_hangs_is_killed_when_all_stop(log: EmbeddedLog, url: str) -> N
 @pytest.mark.slow
 def test_a_child_to_which_nobody_lends_the_log_any_more_ends(log: EmbeddedLog, url: str) -> None:
     """Also while its parent is there: who cannot read would say for ever that it cannot."""
-    ours, theirs = Pipe()
-    with theirs:
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "node.projector_child", str(theirs.fileno())], stdin=subprocess.PIPE,
-            pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    ours.send(orders(url))
+    ours, theirs = zip(*(pair() for _ in range(3)), strict=True)
+    numbers = [end.fileno() for end in theirs]
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "node.projector_child", ",".join(map(str, numbers))], stdin=subprocess.PIPE,
+        pass_fds=numbers, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    for end in theirs:
+        end.close()
+    ours[0].send(orders(url))
     # With its first word it is left alone.
-    Lender(log, (*batch.INPUTS, *batch.LOG_INPUTS), lambda _standing: ours.close()).serve(ours)
+    Lender(log, lambda _standing: ours[0].end()).serve(ours)
     assert child.wait(SECONDS) == 1
     assert child.stdin is not None
     child.stdin.close()
@@ -196,53 +193,3 @@ def test_one_that_was_never_started_stops_at_once(log: EmbeddedLog, url: str) ->
     projector = projector_over(log, url)
     assert not projector.ready(0)
     assert projector.stop(0)
-
-
-def test_what_the_log_lends_is_what_stands_in_it(log: EmbeddedLog) -> None:
-    """Records as they are, headers and instants included, and the positions behind them."""
-    log.append([Outgoing(*EVENTS, b"k", b"v", (("tw-seq", b"scheduler-0-1"),)), Outgoing(*EVENTS, None, None)])
-    direct = log.open_reader({EVENTS: 0})
-    wanted = direct.poll(records_max=10, bytes_max=1000, timeout=0)
-    direct.close()
-    lent = lend(log, [])
-    assert (lent.cluster_id, lent.partitions(topics.RUN_EVENTS)) == (log.cluster_id, 2)
-    assert lent.topic_id(topics.RUN_EVENTS) == log.topic_id(topics.RUN_EVENTS)
-    assert lent.begin_offset(EVENTS) == 0
-    assert lent.end_offsets([EVENTS]) == {EVENTS: 2}
-    reader = lent.open_reader({EVENTS: 0})
-    assert reader.position(EVENTS) == 0
-    assert reader.poll(records_max=1, bytes_max=1000, timeout=0) == wanted[:1]
-    assert reader.position(EVENTS) == 1
-    assert reader.poll(records_max=10, bytes_max=1000, timeout=0) == wanted[1:]
-    assert reader.poll(records_max=10, bytes_max=1000, timeout=0) == []
-
-
-def test_what_the_log_refuses_is_refused_to_whom_it_is_lent(log: EmbeddedLog) -> None:
-    lent = lend(log, [])
-    with pytest.raises(LogError, match="nowhere"):
-        lent.begin_offset(TopicPartition("nowhere", 0))
-    assert lent.end_offsets([EVENTS]) == {EVENTS: 0}  # it goes on answering
-
-
-def test_a_mistake_of_ours_costs_its_question_and_not_the_line(log: EmbeddedLog) -> None:
-    lent = lend(log, [])
-    with pytest.raises(LogError, match="AssertionError: open it first"):
-        lent.ask("poll", 10, 1000, 0)
-    assert lent.end_offsets([EVENTS]) == {EVENTS: 0}
-
-
-def test_how_far_the_rows_are_is_heard_between_questions(log: EmbeddedLog) -> None:
-    heard: list[Standing] = []
-    lent = lend(log, heard)
-    standing = Standing({EVENTS: 3}, at(1), ready=True, problem=None)
-    lent.pipe.send(standing)
-    lent.end_offsets([EVENTS])
-    assert heard == [standing]
-
-
-def lend(log: EmbeddedLog, heard: list[Standing]) -> LentLog:
-    """The log lent to this very process. Whoever serves it ends with the pipe."""
-    ours, theirs = Pipe()
-    lender = Lender(log, [topics.RUN_EVENTS], heard.append)
-    threading.Thread(target=lender.serve, args=(ours,), daemon=True).start()
-    return LentLog(theirs)

@@ -51,6 +51,16 @@ class Server:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
+    def kill_child(self, module: str) -> None:
+        """SIGKILL to the child that runs a module; the server goes on."""
+        assert self._process is not None
+        for file in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
+            for child in map(int, file.read_text().split()):
+                if module in Path(f"/proc/{child}/cmdline").read_text().split("\0"):
+                    os.kill(child, signal.SIGKILL)
+                    return
+        raise AssertionError(f"the server has no child {module}")
+
     def stop(self) -> int:
         """SIGTERM, as an operator or Ctrl-C would; its exit code."""
         if self._process is None or self._process.poll() is not None:

@@ -23,7 +23,7 @@ E0, E1, E2 = (TopicPartition("events", partition) for partition in range(3))
 O0, O1, O2 = (TopicPartition("others", partition) for partition in range(3))
 S0, S1 = (TopicPartition("state", partition) for partition in range(2))
 
-IN_PROCESS = ["embedded", "simulated 1", "simulated 2"]  # logs that have the clock of the test
+IN_PROCESS = ["embedded", "lent", "simulated 1", "simulated 2"]  # logs that have the clock of the test
 
 PLENTY = 1 << 30  # a bound that binds nothing
 DEADLINE = 20.0  # seconds after which a test gives up waiting for what must happen
