@@ -48,15 +48,15 @@ def struck(role: str, key: int, nth: int, pause: float, fate: Fate = Fate.STRAY)
     return Tear("late commit", rules, role=role)
 
 
-# A scheduler's transaction sends its decision, rows, runs, events and footer, each in a request of its own.
+# A scheduler's transaction sends its decision, runs, events, and its footer with the rows: each in a request of its own.
 BEFORE_THE_OUTPUTS = struck("scheduler", ADD_PARTITIONS, 2, 0.03)
-AMONG_OUTPUTS = struck("scheduler", PRODUCE, 4, 0.01)
-BEFORE_THE_FOOTER = struck("scheduler", PRODUCE, 5, 0.0)
+AMONG_OUTPUTS = struck("scheduler", PRODUCE, 3, 0.01)
+BEFORE_THE_FOOTER = struck("scheduler", PRODUCE, 4, 0.0)
 AMONG_HAND_OUTS = struck("dispatcher", PRODUCE, 4, 0.01)
 FEW = (BEFORE_THE_OUTPUTS, BEFORE_THE_FOOTER, AMONG_HAND_OUTS)
 # Whether a transaction has outputs when something strikes is not in our hands: until it had some.
 UNTIL_DAMAGED = (BEFORE_THE_FOOTER, AMONG_OUTPUTS) * 24
-UNSEEN = struck("scheduler", PRODUCE, 5, 0.0, Fate.REPEAT)
+UNSEEN = struck("scheduler", PRODUCE, 4, 0.0, Fate.REPEAT)
 
 
 def always(tear: Tear) -> Draw:
