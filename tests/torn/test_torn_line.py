@@ -48,7 +48,7 @@ def struck(role: str, key: int, nth: int, pause: float, fate: Fate = Fate.STRAY)
     return Tear("late commit", rules, role=role)
 
 
-# A scheduler's transaction sends its decision, runs, events, and its footer with the rows: each in a request of its own.
+# A scheduler's transaction sends its decision, runs, events, and footer with rows, each in a request of its own.
 BEFORE_THE_OUTPUTS = struck("scheduler", ADD_PARTITIONS, 2, 0.03)
 AMONG_OUTPUTS = struck("scheduler", PRODUCE, 3, 0.01)
 BEFORE_THE_FOOTER = struck("scheduler", PRODUCE, 4, 0.0)
