@@ -274,21 +274,17 @@ class Processor:
         keeps nobody from working it off: that is how there will be room.
         """
         limits = self._limits
-        is_unread = self._horizons.is_behind(reader) and self._ahead.room
-        few = {self._lead: max(1, limits.records // FEW)} if is_unread or self._is_shared() else {}
-        return self._ahead.take(limits.records, limits.record_bytes, few)
+        few = max(1, limits.records // FEW)
+        of_each = {self._lead: few} if self._is_shared(reader, few) else {}
+        return self._ahead.take(limits.records, limits.record_bytes, of_each)
 
-    def _is_shared(self) -> bool:
-        """Whether somebody else's time comes before a full batch ends: as of late; or soon, where more than one waits.
-
-        What has been due for long cannot be answered before what is held is; to hold that back would not help it.
-        """
+    def _is_shared(self, reader: Reader, few: int) -> bool:
+        """Whether somebody of whom nothing is held waits to be known, or is due before a full batch ends."""
         if self._clock.since_boot() - self._ahead_at < SHARED_SECONDS:
-            return True
-        if len(self._ahead) <= self._limits.records:
-            return False
-        due = self._workspace.earliest_wakeup()
-        return due is not None and abs(due - self._mark) < SOON
+            return True  # as of late
+        if self._horizons.is_behind(reader):
+            return self._ahead.room > 0
+        return len(self._ahead) > few and self._wakeups.is_anyone_due(self._mark + SOON)
 
     def _read(self, reader: Reader, records_max: int, timeout: float) -> list[Record]:
         """The next records; `Halted` where the log has lost them: to ask again would not bring them back."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from runtime.workspace import Workspace
     from schemas.facts import Fact
 
+LOOKED_AT = 32  # keys that may wait for their own records, before one that does not
 _WOKEN = Woken()
 
 
@@ -58,6 +59,11 @@ class Wakeups:
             shared, moment = self._workspace.shared, batch.moment
             for fact in self._core.decide(shared, Reached(until=moment.read_until), moment, shared):
                 self._apply(batch, fact)
+
+    def is_anyone_due(self, until: datetime) -> bool:
+        """Whether somebody of whom nothing is held is due by then, as far as a look at the first ones tells."""
+        entries = self._workspace.due(AT, until, after=b"", limit=LOOKED_AT)
+        return any(self._ahead.is_known(entry[9:]) for entry in entries)
 
     def _answer_index(self, batch: Batch, kind: bytes, until: datetime, room: _Room) -> bool:
         """Answer the index's due entries, from behind the one where the last batch stopped: all have their turn.

@@ -74,20 +74,25 @@ def test_a_key_is_woken_at_its_time_while_a_flood_of_another_is_answered() -> No
     assert answered <= 2 * 50
 
 
-def answered_at_a_time(shell: Shell) -> int:
-    """In a batch that knows of all of the flood."""
-    shell.processor.step(0.0)
+def answered_at_once(shell: Shell) -> int:
     shell.core.decided.clear()
     shell.processor.step(0.0)
     return len(shell.core.decided)
 
 
-def test_of_a_flood_little_is_answered_at_a_time_when_somebody_is_due_before_a_full_batch_ends() -> None:
-    assert answered_at_a_time(flooded(wait=timedelta(milliseconds=700))) == 50 // 25
+def test_of_a_flood_little_is_answered_at_once_when_somebody_is_due_before_a_full_batch_ends() -> None:
+    assert answered_at_once(flooded(wait=timedelta(milliseconds=700))) == 50 // 25
 
 
 def test_a_flood_is_answered_in_full_batches_when_nobody_is_due_so_soon() -> None:
-    assert answered_at_a_time(flooded(wait=timedelta(milliseconds=400))) == 50
+    assert answered_at_once(flooded(wait=timedelta(milliseconds=400))) > 50 // 2  # all that one read has brought
+
+
+def test_a_flood_is_answered_in_full_batches_when_it_is_about_whoever_is_due() -> None:
+    """Little of it would help nobody: its key waits for all of it."""
+    shell = flooded(Add(name="b"), wait=timedelta(milliseconds=700))
+    shell.processor.step(0.0)
+    assert answered_at_once(shell) == 50
 
 
 def test_a_key_waits_for_a_record_of_its_own_behind_the_flood() -> None:
@@ -387,12 +392,12 @@ def test_what_a_partition_held_that_is_given_back_counts_no_more() -> None:
 
 
 def test_beside_a_flood_that_leaves_no_room_in_the_process_a_partition_goes_on() -> None:
-    """It reads a batch at a time, and time goes on only as far as that is answered."""
+    """It reads a batch at a time, and time goes on only as far as that: the last one may still be answered."""
     shell = flooded()
     shell.ahead = Allowance(bytes_max=0, share=1)
     shell.restart()
     _, answered = steps_until_woken(shell)
-    assert answered == FLOOD
+    assert answered > FLOOD - 50
     shell.settle()
     assert counted(shell.facts()) == [*range(1, FLOOD + 1)]
 
