@@ -28,7 +28,7 @@ def main() -> None:
     orders: ProjectorOrders
     orders, log = borrowed()
     logger(orders.log_format, orders.log_level)
-    model = Writer(open_database(orders.model_url))
+    model = Writer(open_database(orders.model_url, alone=True))
     projector = Projector(log=log, model=model, now=SystemClock().now, kept=Kept(history=orders.history))
     projector.on_progress(lambda: log.tell(standing_of(projector)))  # after each failure too
     listen(projector.hurry)
