@@ -40,6 +40,20 @@ def put_every_second(server: Server, number: int) -> None:
     assert answer.status_code == 201, answer.text
 
 
+def in_the_midst_of_work(server: Server) -> Iterator[int]:
+    """All schedules are put; then as often as something is to be killed, each time after some outcomes more."""
+    for number in range(SCHEDULES):
+        put_every_second(server, number)
+    for kill in range(KILLS):
+        seen = server.end_offset("tidewheel.run-outcomes")
+        eventually(
+            lambda seen=seen: server.end_offset("tidewheel.run-outcomes") >= seen + OUTCOMES_BETWEEN,  # type: ignore[misc]
+            within=60,
+            what="the line works between two kills",
+        )
+        yield kill
+
+
 def nothing_is_open(server: Server) -> bool:
     answer = server.http.get("/v1/runs", params={"state": "open", "limit": 1})
     assert answer.status_code == 200, answer.text
@@ -65,15 +79,7 @@ def test_kill_9_of_the_server_loses_and_doubles_nothing(server: Server) -> None:
     """200 schedules due every second, kill -9 every few seconds; after the last restart everything settles within
     60 s, and the audit finds 0 missing, 0 duplicated, 0 double outcomes and 0 open runs.
     """
-    for number in range(SCHEDULES):
-        put_every_second(server, number)
-    for _ in range(KILLS):
-        seen = server.end_offset("tidewheel.run-outcomes")
-        eventually(
-            lambda seen=seen: server.end_offset("tidewheel.run-outcomes") >= seen + OUTCOMES_BETWEEN,  # type: ignore[misc]
-            within=60,
-            what="the line works between two kills",
-        )
+    for _ in in_the_midst_of_work(server):
         server.kill()
         server.start()
     assert_nothing_is_lost_or_doubled(server)
@@ -82,15 +88,7 @@ def test_kill_9_of_the_server_loses_and_doubles_nothing(server: Server) -> None:
 @pytest.mark.timeout(300)
 def test_kill_9_of_the_dispatcher_s_process_loses_and_doubles_nothing(server: Server) -> None:
     """The server goes on and starts another one, which goes on where the log says."""
-    for number in range(SCHEDULES):
-        put_every_second(server, number)
-    for _ in range(KILLS):
-        seen = server.end_offset("tidewheel.run-outcomes")
-        eventually(
-            lambda seen=seen: server.end_offset("tidewheel.run-outcomes") >= seen + OUTCOMES_BETWEEN,  # type: ignore[misc]
-            within=60,
-            what="the line works between two kills",
-        )
+    for _ in in_the_midst_of_work(server):
         server.kill_child("node.role_child")
         eventually(lambda: not server.is_ready(), within=60, what="the server says so")
         eventually(server.is_ready, within=60, what="another one works")

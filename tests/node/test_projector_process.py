@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from datetime import timedelta
@@ -21,16 +19,14 @@ from projections.store.reader import ALL, Reader, RunFilter
 from runtime.clock import SystemClock
 from runtime.logs.embedded import EmbeddedLog
 from runtime.logs.lending import Lender
-from runtime.logs.line import pair
 from runtime.telemetry import Telemetry
+from tests.node.borrowers import SECONDS, started, wait_until_silence_is_told
 from tests.projections.histories import at, create_topics, created, records
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-SECONDS = 30.0
 
 
 @pytest.fixture
@@ -148,13 +144,7 @@ def test_one_that_hangs_is_a_problem_and_goes_on_when_it_does(log: EmbeddedLog, 
     assert projector.ready(SECONDS)
     child = said.calls[0].kwargs["pid"]
     os.kill(child, signal.SIGSTOP)
-
-    def is_said_later() -> bool:
-        """A word of it may have been under way."""
-        now[0] += 31.0
-        return f"the projector's process {child} has said nothing for" in str(projector.problem)
-
-    eventually(is_said_later, within=SECONDS, what="that it hangs is said")
+    wait_until_silence_is_told(projector, child, now)
     os.kill(child, signal.SIGCONT)
     eventually(lambda: projector.problem is None, within=SECONDS, what="it has a word again")
     assert projector.stop(SECONDS)
@@ -173,20 +163,10 @@ def test_one_that_hangs_is_killed_when_all_stop(log: EmbeddedLog, url: str) -> N
 @pytest.mark.slow
 def test_a_child_to_which_nobody_lends_the_log_any_more_ends(log: EmbeddedLog, url: str) -> None:
     """Also while its parent is there: who cannot read would say for ever that it cannot."""
-    ours, theirs = zip(*(pair() for _ in range(3)), strict=True)
-    numbers = [end.fileno() for end in theirs]
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "node.projector_child", ",".join(map(str, numbers))], stdin=subprocess.PIPE,
-        pass_fds=numbers, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    for end in theirs:
-        end.close()
-    ours[0].send(orders(url))
-    # With its first word it is left alone.
-    Lender(log, lambda _standing: ours[0].end()).serve(ours)
-    assert child.wait(SECONDS) == 1
-    assert child.stdin is not None
-    child.stdin.close()
+    with started("node.projector_child", orders(url), askers=2) as (child, ours):
+        # With its first word it is left alone.
+        Lender(log, lambda _standing: ours[0].end()).serve(ours)
+        assert child.wait(SECONDS) == 1
 
 
 def test_one_that_was_never_started_stops_at_once(log: EmbeddedLog, url: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -23,10 +21,10 @@ from node.roles import Roles
 from node.words import RoleOrders
 from runtime.clock import SystemClock
 from runtime.logs.lending import Lender
-from runtime.logs.line import pair
 from runtime.record import TopicPartition
 from runtime.telemetry import Telemetry
 from schemas import topics
+from tests.node.borrowers import SECONDS, started, wait_until_silence_is_told
 from tests.node.line import JOB, PARTITIONS, Quiet, judged, opened, put, told
 from tests.support.waiting import eventually
 
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
     from runtime.logs.embedded import EmbeddedLog
 
-SECONDS = 30.0
 LAYOUT = topics.Layout(schedule=PARTITIONS, shard=PARTITIONS)
 EVERY_SECOND = {"trigger": {"cron": "* * * * * *"}, "overlap": {"policy": "allow_all"}, "job": JOB}
 
@@ -128,13 +125,7 @@ def test_one_that_hangs_is_a_problem_and_is_killed_when_all_stop(log: EmbeddedLo
     assert dispatcher.ready(SECONDS)
     child = said.calls[0].kwargs["pid"]
     os.kill(child, signal.SIGSTOP)
-
-    def is_said_later() -> bool:
-        """A word of it may have been under way."""
-        now[0] += 31.0
-        return f"the dispatcher's process {child} has said nothing for" in str(dispatcher.problem)
-
-    eventually(is_said_later, within=SECONDS, what="that it hangs is said")
+    wait_until_silence_is_told(dispatcher, child, now)
     assert dispatcher.stop(SECONDS)
 
 
@@ -178,24 +169,14 @@ def test_what_it_counts_is_among_the_figures_of_its_parent(log: EmbeddedLog, tmp
 
 def test_a_child_to_which_nobody_lends_the_log_any_more_ends(log: EmbeddedLog, tmp_path: Path) -> None:
     """Also while its parent is there, and in the midst of its waiting."""
-    ours, theirs = zip(*(pair() for _ in range(1 + PARTITIONS + 2)), strict=True)
-    numbers = [end.fileno() for end in theirs]
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "node.role_child", ",".join(map(str, numbers))], stdin=subprocess.PIPE,
-        pass_fds=numbers, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    for end in theirs:
-        end.close()
-    ours[0].send(orders(tmp_path))
-    # With the first word of all its partitions it is left alone.
-    lender = Lender(log, lambda word: ours[0].end() if len(word.parts) == 1 + PARTITIONS else None)
-    lending = threading.Thread(target=lender.serve, args=(ours,))
-    lending.start()
-    assert child.wait(SECONDS) == 1
-    lending.join(SECONDS)
-    assert not lending.is_alive()
-    assert child.stdin is not None
-    child.stdin.close()
+    with started("node.role_child", orders(tmp_path), askers=PARTITIONS + 2) as (child, ours):
+        # With the first word of all its partitions it is left alone.
+        lender = Lender(log, lambda word: ours[0].end() if len(word.parts) == 1 + PARTITIONS else None)
+        lending = threading.Thread(target=lender.serve, args=(ours,))
+        lending.start()
+        assert child.wait(SECONDS) == 1
+        lending.join(SECONDS)
+        assert not lending.is_alive()
 
 
 def test_one_whose_parent_is_gone_ends(log: EmbeddedLog, tmp_path: Path) -> None:
