@@ -96,7 +96,7 @@ class Breakers:
             for run in self._suspected.values()
             if run.incarnation == incarnation
         )
-        return len({*tried, *(key for key, (mine, _) in self._overdue.items() if mine == incarnation)})
+        return len({*tried, *(key for key, _ in self._overdue_with(incarnation))})
 
     def stopped(self, facts: Iterable[Fact]) -> Iterator[Breaker]:
         """The suspects of which a worker says that it has stopped a run, as it was asked to."""
@@ -108,8 +108,8 @@ class Breakers:
 
     def heard_of(self, incarnation: str, still: Collection[int]) -> Iterator[Breaker]:
         """The suspects of which a run that had begun was ended under a worker that is there; not those it still has."""
-        for key, (mine, aboard) in self._overdue.items():
-            if mine == incarnation and aboard.handout not in still and aboard.begun:
+        for key, aboard in self._overdue_with(incarnation):
+            if aboard.handout not in still and aboard.begun:
                 yield self._tripped[key]
 
     def outlived(self, incarnation: str, leases: Collection[str], at: datetime) -> Iterator[Breaker]:
@@ -229,17 +229,16 @@ class Breakers:
 
     def report(self, incarnation: str, still: Collection[int] = ()) -> None:
         """A worker is there, or has left in order; `still`: the hand-outs that it has though their time is up."""
-        for key, (mine, aboard) in list(self._overdue.items()):
-            if mine == incarnation and aboard.handout not in still:
+        for key, aboard in self._overdue_with(incarnation):
+            if aboard.handout not in still:
                 self._settle(key, aboard)
 
     def miss(self, incarnation: str, at: datetime, *, next_offset: int) -> None:
         """A worker went without a word: of the suspects whose run was ended under it, each may have been the cause."""
         blame = breakers.share(self.suspects_with(incarnation))
-        for key, (mine, aboard) in list(self._overdue.items()):
-            if mine == incarnation:
-                self.lose(aboard, at, blame=blame, next_offset=next_offset)
-                self._settle(key, aboard)
+        for key, aboard in self._overdue_with(incarnation):
+            self.lose(aboard, at, blame=blame, next_offset=next_offset)
+            self._settle(key, aboard)
 
     def suspects_changed(self) -> None:
         """There are more or fewer suspects, of them with workers, or workers."""
@@ -259,6 +258,10 @@ class Breakers:
 
     def _no_suspect_more(self) -> bool:
         return len(self._suspected) + len(self._overdue) >= max(1, self._workers())
+
+    def _overdue_with(self, incarnation: str) -> list[tuple[str, Aboard]]:
+        """Of the suspects whose run was ended under a worker: by key, what it had."""
+        return [(key, aboard) for key, (mine, aboard) in self._overdue.items() if mine == incarnation]
 
     def _settle(self, key: str, aboard: Aboard) -> None:
         """It is known what became of the worker."""

@@ -15,10 +15,8 @@ from node.admin.options import kafka_options
 @click.option("--url", envvar="TIDEWHEEL_URL", help="A running server [http://127.0.0.1:8440].")
 @kafka_options
 @click.option("--json", "as_json", is_flag=True, help="Print figures and offenders as JSON.")
-@click.option(
-    "--offenders", type=click.IntRange(min=0), default=20, help="Name at most this many of a kind."
-)  # OFFENDERS_MAX
-def audit(data: Path | None, url: str | None, offenders: int, *, as_json: bool, **flags: Any) -> None:
+@click.option("--offenders", type=click.IntRange(min=0), help="Name at most this many of a kind.")
+def audit(data: Path | None, url: str | None, offenders: int | None, *, as_json: bool, **flags: Any) -> None:
     """Check that every due occurrence has exactly one decision, from the topics alone.
 
     The topics of a running server (--url, or nothing), of a stopped folder (--data), or of Kafka itself (--bootstrap,

@@ -18,13 +18,15 @@ from rich.console import Console
 
 from node.admin.reaching import cluster_settings, complaining
 from node.audit import audit as judge_all
-from node.audit.report import table
+from node.audit.report import OFFENDERS_MAX, table
 from node.audit.source import FolderSource, HttpSource, KafkaSource
 
 
-def audit(data: Path | None, url: str | None, offenders_max: int, flags: Mapping[str, Any], *, as_json: bool) -> None:
+def audit(
+    data: Path | None, url: str | None, offenders_max: int | None, flags: Mapping[str, Any], *, as_json: bool
+) -> None:  # fmt: skip
     with complaining(), closing(_source(data, url, flags)) as source:
-        report = judge_all(source, offenders_max=offenders_max)
+        report = judge_all(source, offenders_max=OFFENDERS_MAX if offenders_max is None else offenders_max)
     if as_json:
         click.echo(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2))
     else:

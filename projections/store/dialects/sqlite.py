@@ -179,7 +179,6 @@ class TextUpsert:
 
 
 @lru_cache(maxsize=64)  # one for each table
-@lru_cache(maxsize=64)  # one for each table
 def by_row(table: Table, *, once: bool) -> RowUpsert | SparseUpsert:
     """The upsert of a table, row by row."""
     if len(table.c) >= _SPARSE_COLUMNS:

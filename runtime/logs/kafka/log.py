@@ -102,8 +102,7 @@ class KafkaLog:
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.end_offsets`."""
-        asked = dict.fromkeys(partitions)
-        return self._offsets(asked, OffsetSpec.latest(), quickly=self._ends.ask)  # type: ignore[no-untyped-call]
+        return self._offsets(partitions, OffsetSpec.latest(), quickly=self._ends.ask)  # type: ignore[no-untyped-call]
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
