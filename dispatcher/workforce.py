@@ -188,20 +188,20 @@ class Workforce:
 
     def report(self, fact: WorkerReported, charged_at: datetime | None) -> Worker:
         """A worker is present, and as it says; what it holds is charged up to an instant."""
+        worker = self.by_incarnation.get(fact.incarnation)
+        known = None if worker is None else worker.record
         record = WorkerRecord(
             incarnation=fact.incarnation, worker=fact.worker, number=fact.number, inbox=fact.inbox,
             read_up_to=fact.read_up_to, slots=fact.slots, tasks=fact.tasks, reported_at=fact.reported_at,
             draining=fact.draining, slots_total=fact.slots_total, stuck=fact.stuck, client=fact.client,
-            transport=fact.transport, charged_at=charged_at,
+            transport=fact.transport, charged_at=charged_at, listed_at=None if known is None else known.listed_at,
+            unlisted=known is not None and (known.unlisted or shown(known) != shown(fact)),
+            overdue=() if known is None else tuple(each for each in known.overdue if each.handout in fact.overdue),
         )  # fmt: skip
-        worker = self.by_incarnation.get(fact.incarnation)
         if worker is None:
             worker = self.restore(record)
         else:
-            known = worker.record
-            unlisted = known.unlisted or shown(known) != shown(record)
-            overdue = tuple(each for each in known.overdue if each.handout in fact.overdue)
-            worker.record = replace(record, listed_at=known.listed_at, unlisted=unlisted, overdue=overdue)
+            worker.record = record
             self._follow(worker)
         self._note_idle(fact.reported_at)
         return worker

@@ -50,9 +50,14 @@ class ClockGuard:
         least = most - timedelta(seconds=seconds)
         for known in (NONE, self.accepted_ahead):
             if least - TOLERANCE <= known <= most + TOLERANCE:
-                seen = replace(self, ahead=NONE, accepted_ahead=known)
-                return seen if self.wall is not None else replace(seen, wall=wall, boot=boot)
+                return self._agreeing(known, wall, boot)
         return replace(self, ahead=least if least > NONE else most)
+
+    def _agreeing(self, known: timedelta, wall: datetime, boot: float) -> ClockGuard:
+        """Mostly what it was: a guard is told with every commit."""
+        same = self.ahead == NONE and self.accepted_ahead == known
+        seen = self if same else replace(self, ahead=NONE, accepted_ahead=known)
+        return seen if self.wall is not None else replace(seen, wall=wall, boot=boot)
 
     def accepted(self, wall: datetime, boot: float) -> ClockGuard:
         """The guard after an operator said that the wall is right."""
@@ -73,7 +78,10 @@ class ClockGuard:
         return "" if self.placed else _implausible(mark, wall)
 
     def _believing(self, wall: datetime, boot: float) -> ClockGuard:
-        return replace(self, wall=wall, boot=boot, placed=True, held="")
+        return ClockGuard(  # not `replace`, which takes as long as all of the look
+            accept_after=self.accept_after, wall=wall, boot=boot, placed=True, ahead=self.ahead,
+            accepted_ahead=self.accepted_ahead, held_since=self.held_since,
+        )  # fmt: skip
 
     def _accepted(self, wall: datetime, boot: float) -> ClockGuard | None:
         if self.accept_after is None or boot - self.held_since < self.accept_after.total_seconds():

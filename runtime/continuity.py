@@ -211,10 +211,14 @@ def listed(
     return tuple(
         InputPosition(
             topic=item.topic, partition=item.partition, offset=offset, topic_id=incarnations[item.topic],
-            strands={str(strand): beyond for strand, beyond in sorted(further.get(item, {}).items())},
+            strands=_by_name(further[item]) if item in further else {},
         )
         for item, offset in positions.items()
     )  # fmt: skip
+
+
+def _by_name(further: Further) -> dict[str, int]:
+    return {str(strand): beyond for strand, beyond in sorted(further.items())}
 
 
 def check_topics(log: Log, incarnations: Mapping[str, str], counts: Mapping[str, int]) -> None:

@@ -15,13 +15,14 @@ import orjson
 from runtime.record import TopicPartition
 from runtime.strands import Further
 from schemas import codec
+from schemas.frozen import frozen
 
 FOOTER_KEY = b"\0footer"
 DECISION_KEY = b"\0decision-"  # followed by the part's number, four digits
 PART_BYTES_MAX = 512 * 1024  # half the smallest record limit in common use, so that a part always fits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InputPosition:
     """The next offset to read of one input; `topic_id` is its topic's incarnation ("": before that was kept).
 
@@ -36,7 +37,7 @@ class InputPosition:
     strands: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Footer:
     """The last record of a transaction. `clock_mark` never goes back from one footer of a partition to the next.
 
@@ -61,7 +62,7 @@ class Footer:
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DecisionHead:
     """What a decision record says besides its facts."""
 

@@ -40,7 +40,7 @@ class Unfit(Exception):
     """Raised where a process must not own partitions of the role, and another one may. Its text says what to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Moment:
     """What a decision may know besides state and input.
 

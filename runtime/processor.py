@@ -12,9 +12,8 @@ closed and opened again: the log tells the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -125,8 +124,11 @@ class Processor:
 
     def open(self) -> None:
         """Take the partition over: fence the predecessor, restore the state, start reading where it stopped."""
-        with self._setting_aside_what_is_damaged():
+        try:
             self._open()
+        except StoreCorrupt as damage:
+            self._set_aside(damage)
+            raise
 
     def _open(self) -> None:
         began = self._clock.since_boot()
@@ -201,17 +203,15 @@ class Processor:
 
     def step(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds for work and do one batch of it. Whether there was any."""
-        with self._setting_aside_what_is_damaged():
-            return self._step(timeout)
-
-    @contextmanager
-    def _setting_aside_what_is_damaged(self) -> Iterator[None]:
-        """A store that was found to be damaged is none any more: the next processor builds it anew."""
         try:
-            yield
+            return self._step(timeout)
         except StoreCorrupt as damage:
-            set_aside(self._store, self._partition, self._telemetry, str(damage))
+            self._set_aside(damage)
             raise
+
+    def _set_aside(self, damage: StoreCorrupt) -> None:
+        """A store that was found to be damaged is none any more: the next processor builds it anew."""
+        set_aside(self._store, self._partition, self._telemetry, str(damage))
 
     def _step(self, timeout: float) -> bool:
         reader = self._opened_reader()
@@ -334,7 +334,9 @@ class Processor:
         moment = Moment(now=self._mark, read_until=read_until, entropy=self._entropy())
         batch = self._batch(moment, self._transactions.sequence + 1)
         if known_until > read_until:
-            batch.further = replace(moment, known_until=known_until)
+            batch.further = Moment(
+                now=moment.now, read_until=read_until, entropy=moment.entropy, known_until=known_until
+            )
         return batch
 
     def _batch(self, moment: Moment, sequence: int) -> Batch:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta
 from heapq import merge
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from runtime.digest import Walk
@@ -103,6 +102,9 @@ def _after(prefix: bytes) -> bytes:
     """The first key behind all that begin with `prefix` (which never is all 0xff here: it begins with a letter)."""
     number = int.from_bytes(prefix, "big") + 1
     return number.to_bytes(len(prefix), "big")
+
+
+_ENDS = {kind: _after(kind) for kind in (AT, EVIDENCE)}  # of the indexes
 
 
 class Workspace:
@@ -199,10 +201,9 @@ class Workspace:
 
     def earliest_wakeup(self) -> datetime | None:
         """The earliest wakeup of either kind: of those that are stored, and of keys that the batch has changed."""
-        floors = {kind: self._floor(kind) for kind in (AT, EVIDENCE)}
-        stored = (instant_of(floor) for kind, floor in floors.items() if floor != _after(kind))
-        changed = (at for key in self._dirty for at in _instants(self.wakeup(key)) if at is not None)
-        return min(chain(stored, changed), default=None)
+        stored = [instant_of(floor) for kind, end in _ENDS.items() if (floor := self._floor(kind)) != end]
+        changed = [at for key in self._dirty for at in _instants(self.wakeup(key)) if at is not None]
+        return min(stored + changed, default=None)
 
     def reindex(self, keys: set[bytes]) -> None:
         """Derive the wakeups of keys whose rows were replayed, in store batches of bounded size."""
@@ -280,9 +281,9 @@ class Workspace:
         """The first entry of `kind`, sought from the last known one: deleted entries are not walked over twice."""
         floor = self._floors[kind]
         if floor is not None and self._store.get(floor) is None:
-            first = next(iter(self._store.scan(floor, _after(kind))), None)
+            first = next(iter(self._store.scan(floor, _ENDS[kind])), None)
             floor = self._floors[kind] = None if first is None else first[0]
-        return floor if floor is not None else _after(kind)
+        return floor if floor is not None else _ENDS[kind]
 
     def _lower_floor(self, entry: bytes) -> None:
         kind = entry[:1]

@@ -33,6 +33,8 @@ class MemoryStore:
         keys = self._keys
         first = bisect_left(keys, start)
         after = len(keys) if end is None else bisect_left(keys, end)
+        if first >= after:
+            return iter(())  # as most looks at what is due find it
         indexes = range(after - 1, first - 1, -1) if reverse else range(first, after)
         scan = Scan((key, self._values[key]) for key in (keys[index] for index in indexes))
         self._scans.add(scan)
