@@ -47,11 +47,18 @@ class MachineClock:
         self._began_at = began_at
         self._began_ms = round(began_at.timestamp() * 1000)
         self.skew_seconds = skew_seconds
+        self._ms, self._now = self._began_ms, began_at  # what was shown last: each instant is asked for several times
 
     def now(self) -> datetime:
         """See `Clock.now`."""
-        milliseconds = self._began_ms + int((self._loop.seconds + self.skew_seconds) * 1000)
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+        milliseconds = self.now_ms()
+        if milliseconds != self._ms:
+            self._ms, self._now = milliseconds, datetime.fromtimestamp(milliseconds / 1000, UTC)
+        return self._now
+
+    def now_ms(self) -> int:
+        """The same in milliseconds since 1970, as it stamps what it sends."""
+        return self._began_ms + int((self._loop.seconds + self.skew_seconds) * 1000)
 
     def since_boot(self) -> float:
         """See `Clock.since_boot`."""

@@ -8,6 +8,9 @@ from projections.batch import PROJECTIONS
 from simulation.evidence import Glimpse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from projections.projection import Key, Row
     from simulation.cluster.projecting import ReadModelPlace
 
 CHANGING = frozenset(projection.table for projection in PROJECTIONS if not projection.once)
@@ -18,17 +21,19 @@ class Onlooker:
 
     def __init__(self, place: ReadModelPlace) -> None:
         self._place = place
-        self._seen: dict[tuple[str, str], int] = {}
+        self._seen: dict[str, dict[Key, int]] = {}  # versions, by table
         self.glimpses: list[Glimpse] = []
 
     def look(self) -> None:
         """All rows that can change, with the sequence of what they were last changed by."""
         for table, rows in self._place.rows().items():
             if table in CHANGING:
-                for key, row in rows.items():
-                    self._see(table, str(key), int(row.get("sequence") or 0))
+                self._look_at(table, rows)
 
-    def _see(self, table: str, key: str, version: int) -> None:
-        if self._seen.get((table, key)) != version:
-            self._seen[table, key] = version
-            self.glimpses.append(Glimpse(table=table, key=key, version=version))
+    def _look_at(self, table: str, rows: Mapping[Key, Row]) -> None:
+        seen = self._seen.setdefault(table, {})
+        for key, row in rows.items():
+            version = row.get("sequence") or 0
+            if seen.get(key) != version:
+                seen[key] = version
+                self.glimpses.append(Glimpse(table=table, key=str(key), version=int(version)))

@@ -97,6 +97,7 @@ class DyingLog:
     def __init__(self, log: Log, points: Points) -> None:
         self._log, self._points = log, points
         self.topic_id, self.partitions, self.end_offsets = log.topic_id, log.partitions, log.end_offsets  # asked often
+        self.cluster_id = log.cluster_id
 
     def open_producer(self, transactional_id: str, *, group: str) -> DyingProducer:
         """See `Log.open_producer`."""

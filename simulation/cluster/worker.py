@@ -105,6 +105,8 @@ class WorkerProcess:
         self._reading: Reading | None = None
         self._reader: Reader | None = None
         self._partitions = node.site.layout.shard
+        self._inbox_of = ""  # whose inbox was asked for last
+        self._inbox_at: TopicPartition
         self.spawn("report", self._report_for_ever)
         self.spawn("receive", self._receive_for_ever)
 
@@ -256,7 +258,10 @@ class WorkerProcess:
             reading.ends_at(reading.position, asked_at)
 
     def _inbox(self, incarnation: str) -> TopicPartition:
-        return TopicPartition(topics.dispatch_topic(QUEUE), records.inbox_of(incarnation))
+        if incarnation != self._inbox_of:  # It is asked for with every look, and the hash is Python.
+            self._inbox_of = incarnation
+            self._inbox_at = TopicPartition(topics.dispatch_topic(QUEUE), records.inbox_of(incarnation))
+        return self._inbox_at
 
     def _receive_for_ever(self) -> None:
         while True:

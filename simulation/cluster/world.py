@@ -158,7 +158,9 @@ class World:
 
     def _log_of(self, machine: Machine, clock: MachineClock) -> Log:
         doubts = doubt.doubt if self.options.doubting else _never
-        return SimulatedKafka(self.network, machine, clock, settings=self.settings, doubts=doubts)
+        return SimulatedKafka(
+            self.network, machine, clock, settings=self.settings, doubts=doubts, now_ms=clock.now_ms
+        )  # fmt: skip
 
     def _node(self, role: str, number: int) -> Node:
         return Node(self.site, role, f"{role}-{number}", self.site.clock(self.site.skew()))

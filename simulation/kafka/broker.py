@@ -21,6 +21,7 @@ from simulation.kafka.groups import Groups
 from simulation.kafka.partition import Partition, Written
 from simulation.kafka.protocol import (
     DONE,
+    NONE,
     AddOffsets,
     AddPartitions,
     Answer,
@@ -182,11 +183,11 @@ class Broker:
         topic = self.topics.get(request.topic)
         if topic is None:
             return Answer(Code.UNKNOWN_TOPIC_OR_PART)
-        return Answer(Code.NONE, _described(topic))
+        return Answer(NONE, _described(topic))
 
     def _list(self, _request: ListTopics) -> Answer:
         found: Mapping[str, Described] = {name: _described(topic) for name, topic in self.topics.items()}
-        return Answer(Code.NONE, found)
+        return Answer(NONE, found)
 
     def _create(self, request: CreateTopics) -> Answer:
         for spec, count in request.topics:
@@ -199,7 +200,7 @@ class Broker:
     def _offsets(self, request: ListOffsets) -> Answer:
         found = [self.partition(name) for name in request.partitions]
         offsets = [None if at is None else at.begin if request.earliest else at.end for at in found]
-        return Answer(Code.UNKNOWN_TOPIC_OR_PART) if None in offsets else Answer(Code.NONE, offsets)
+        return Answer(Code.UNKNOWN_TOPIC_OR_PART) if None in offsets else Answer(NONE, offsets)
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -210,7 +211,7 @@ class Broker:
 
     def _produce(self, request: Produce) -> Answer:
         now_ms = (self._now() - EPOCH) // MILLISECOND
-        return Answer(Code.NONE, [self._append(request, batch, now_ms) for batch in request.batches])
+        return Answer(NONE, [self._append(request, batch, now_ms) for batch in request.batches])
 
     def _append(self, request: Produce, batch: Batch, now_ms: int) -> Written:
         partition = self.partition(batch.partition)
@@ -221,7 +222,7 @@ class Broker:
         known = partition.writers.get(request.producer.number)
         if request.transactional_id is not None and (known is None or known.first is None):
             code = self.transactions.verify(request.transactional_id, request.producer, batch.partition)
-            if code is not Code.NONE:
+            if code is not NONE:
                 repeated = known is not None and any(batch.sequence == sequence for sequence, _ in known.recent)
                 if not (repeated and code is Code.INVALID_TXN_STATE):
                     return Written(code)
@@ -232,7 +233,7 @@ class Broker:
 
     def _commit_offsets(self, request: CommitOffsets) -> Answer:
         code = self.transactions.may_commit(request.transactional_id, request.producer, request.membership.group)
-        return self.groups.commit(request) if code is Code.NONE else Answer(code)
+        return self.groups.commit(request) if code is NONE else Answer(code)
 
     def _mark(self, name: TopicPartition, producer: Identity, commit: bool) -> None:  # noqa: FBT001 -- a callback
         partition = self.partition(name)
@@ -248,7 +249,7 @@ class Broker:
         """Answered when there is something to say, or when the time is up."""
         found = self.read(request)
         if found:
-            respond(Answer(Code.NONE, found))
+            respond(Answer(NONE, found))
             return
         waiting = WaitingFetch(self, request, respond)
         waiting.wait()
@@ -268,7 +269,7 @@ class Broker:
                 found.append(Fetched(name, Code.OFFSET_OUT_OF_RANGE, (), position, position))
             elif position < (stable := partition.stable if request.committed else partition.end):
                 records, behind, _ = partition.read(position, FETCH_BYTES, self._records_max(), stable)
-                found.append(Fetched(name, Code.NONE, records, behind, stable))
+                found.append(Fetched(name, NONE, records, behind, stable))
         return found
 
     def _records_max(self) -> int:
@@ -317,7 +318,7 @@ class WaitingFetch:
         for partition in self._partitions:
             if partition.waiting.get(self._request.client) is self:
                 del partition.waiting[self._request.client]
-        respond(Answer(Code.NONE, found))
+        respond(Answer(NONE, found))
 
 
 def _described(topic: Topic) -> Described:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVarTuple
 
 from confluent_kafka import KafkaError, KafkaException
@@ -85,6 +86,7 @@ def failure(
     return KafkaException(error(code, text, fatal=fatal, again=again, abort=abort))
 
 
+@lru_cache(maxsize=256)  # the end of a partition is said with nearly every fetch
 def error(code: Code, text: str = "", *, fatal: bool = False, again: bool = False, abort: bool = False) -> KafkaError:
     """What the client says."""
     flags: dict[str, Any] = {"fatal": fatal, "retriable": again, "txn_requires_abort": abort}

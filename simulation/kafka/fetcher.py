@@ -10,7 +10,7 @@ from typing import Any
 from runtime.logs.kafka.reading import KafkaReader
 from runtime.record import Record, TopicPartition
 from simulation.kafka.client import Host, Message, backoff, error
-from simulation.kafka.protocol import Answer, Code, Fetch, Fetched
+from simulation.kafka.protocol import NONE, Answer, Code, Fetch, Fetched
 from simulation.loop import Signal
 
 WAIT_SECONDS = 45.0  # of a fetch that finds nothing: a broker ends it when there is something, so this is only a rest
@@ -108,7 +108,7 @@ class SimulatedFetcher:
     def _answered(self, session: int, answer: Answer) -> None:
         if session != self._session or self._closed:
             return
-        if answer.code is not Code.NONE:
+        if answer.code is not NONE:
             self._host.later(backoff(answer.code), self._again, session)
             return
         moving = False
@@ -136,7 +136,7 @@ class SimulatedFetcher:
             text = f"Broker: Offset out of range: fetch offset {found.position}"
             self._arrived.append(Message(place, found.position, problem=error(Code.AUTO_OFFSET_RESET, text)))
             return False
-        if found.code is not Code.NONE:
+        if found.code is not NONE:
             self._arrived.append(Message(place, problem=error(found.code)))
             return True
         self._arrived.extend(Message(place, record.offset, record=record) for record in found.records)

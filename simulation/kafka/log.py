@@ -34,6 +34,7 @@ from simulation.kafka.member import SimulatedMember
 from simulation.kafka.network import Network
 from simulation.kafka.producer import SimulatedProducer
 from simulation.kafka.protocol import (
+    NONE,
     Answer,
     Code,
     CreateTopics,
@@ -64,11 +65,10 @@ class SimulatedKafka:
         self, network: Network, machine: Machine, clock: Clock, *, settings: KafkaSettings = SETTINGS,
         doubts: Callable[[doubt.Seen], str] = doubt.doubt,
         replaced: Callable[[str, str], None] = lambda _id, _why: None, generation_checked: bool = True,
+        now_ms: Callable[[], int] | None = None,
     ) -> None:  # fmt: skip
-        self._host = Host(
-            loop=network.loop, network=network, machine=machine,
-            now_ms=lambda: (clock.now() - EPOCH) // MILLISECOND,
-        )  # fmt: skip
+        now_ms = now_ms or (lambda: (clock.now() - EPOCH) // MILLISECOND)  # a clock that counts them is quicker
+        self._host = Host(loop=network.loop, network=network, machine=machine, now_ms=now_ms)
         self._settings, self._clock = settings, clock
         self._doubts, self._replaced = doubts, replaced
         self._generation_checked = generation_checked
@@ -265,7 +265,7 @@ class Topics:
         deadline = self._host.loop.seconds + ANSWER_SECONDS
         while True:
             answer = self._answer(request)
-            if answer.code is Code.NONE:
+            if answer.code is NONE:
                 return answer.value
             if answer.code not in PASSING or self._host.loop.seconds > deadline:
                 raise translated(error(answer.code), f"asking for {what}")
@@ -307,7 +307,7 @@ class Topics:
         answer = self._answer(Describe(name))
         if answer.code is Code.UNKNOWN_TOPIC_OR_PART:
             return None
-        if answer.code is not Code.NONE:
+        if answer.code is not NONE:
             raise translated(error(answer.code), f"asking for topic {name}")
         described: Described = answer.value
         return described

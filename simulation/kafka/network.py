@@ -66,6 +66,9 @@ class Way(NamedTuple):
 
 
 STRAIGHT = Way()
+LOST, UNANSWERED, LATE = Way(arrives=False), Way(answered=False), Way(late=True)
+CUT, BROKEN = Way(arrives=False, broken=True), Way(answered=False, broken=True)
+REPEATED = Way(answered=False, again=True)
 
 
 class Fate(StrEnum):
@@ -81,11 +84,11 @@ class Fate(StrEnum):
 
 WAYS = {
     Fate.HOLD: Way(held=True),
-    Fate.DROP: Way(arrives=False),
-    Fate.LOSE_ANSWER: Way(answered=False),
+    Fate.DROP: LOST,
+    Fate.LOSE_ANSWER: UNANSWERED,
     Fate.STRAY: Way(held=True, broken=True),
-    Fate.CUT: Way(arrives=False, broken=True),
-    Fate.BREAK: Way(answered=False, broken=True),
+    Fate.CUT: CUT,
+    Fate.BREAK: BROKEN,
 }
 
 
@@ -285,13 +288,9 @@ def _drawn(fates: Fates, chance: Random) -> Way:
         return STRAIGHT
     draw = chance.random()
     for share, way in (
-        (fates.lost, Way(arrives=False)),
-        (fates.answer_lost, Way(answered=False)),
-        (fates.broken / 2, Way(arrives=False, broken=True)),
-        (fates.broken / 2, Way(answered=False, broken=True)),
-        (fates.late, Way(late=True)),
-        (fates.repeated, Way(answered=False, again=True)),
-    ):
+        (fates.lost, LOST), (fates.answer_lost, UNANSWERED), (fates.broken / 2, CUT), (fates.broken / 2, BROKEN),
+        (fates.late, LATE), (fates.repeated, REPEATED),
+    ):  # fmt: skip
         if draw < share:
             return way
         draw -= share

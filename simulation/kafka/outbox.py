@@ -16,7 +16,7 @@ from runtime.record import Outgoing, TopicPartition
 from simulation.kafka.client import MOVED_SECONDS, PASSING, Host, Message, error, failure
 from simulation.kafka.network import Connection
 from simulation.kafka.partition import Written
-from simulation.kafka.protocol import Answer, Batch, Code, Identity, Produce
+from simulation.kafka.protocol import NONE, Answer, Batch, Code, Identity, Produce
 
 BATCH_RECORDS = 10_000  # of one partition in one request
 BATCH_BYTES = 1024 * 1024
@@ -60,6 +60,7 @@ class Outbox:
         self._chance = host.network.chance(host.machine.name)
         self.waiting: dict[TopicPartition, deque[Sending]] = {}  # by where it is to be sent
         self._sequences: dict[TopicPartition, int] = {}
+        self._places: dict[tuple[str, int], TopicPartition] = {}  # each is made once
         self._size = 0
 
     def put(self, record: Outgoing, report: Report, seconds: float) -> None:
@@ -69,7 +70,9 @@ class Outbox:
             raise failure(Code.MSG_SIZE_TOO_LARGE, "Unable to produce message")
         if self._size + size > BYTES_MAX:
             raise BufferError("Local: Queue full")
-        place, host = TopicPartition(record.topic, record.partition), self._host
+        host, place = self._host, self._places.get(record[:2])
+        if place is None:
+            place = self._places[record[:2]] = TopicPartition(record.topic, record.partition)
         sending = Sending(record, report, host.loop.seconds + seconds, size, host.now_ms())
         self.waiting.setdefault(place, deque()).append(sending)
         self.count += 1
@@ -133,7 +136,7 @@ class Outbox:
             self._connection.send(Produce(self._id, producer, batches), answered, self._socket_seconds)
 
     def _answered(self, producer: Identity, batches: Sequence[Batch], answer: Answer) -> None:
-        results = answer.value if answer.code is Code.NONE else [Written(answer.code)] * len(batches)
+        results = answer.value if answer.code is NONE else [Written(answer.code)] * len(batches)
         again, now = [], self._host.loop.seconds
         for batch, written in zip(batches, results, strict=True):
             flight = self.flying.get(batch.partition)
@@ -143,7 +146,7 @@ class Outbox:
                 again.append(batch)
                 continue
             del self.flying[batch.partition]
-            if written.code is Code.NONE:
+            if written.code is NONE:
                 self._arrived(flight, written)
             else:
                 self._failed(flight, Code.MSG_TIMED_OUT if written.code in PASSING else written.code)

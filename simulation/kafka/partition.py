@@ -14,7 +14,7 @@ from runtime.logs.kafka.reading import instant
 from runtime.logs.keeping import TOMBSTONES_KEPT, trim_after
 from runtime.logs.reading import size_of
 from runtime.record import Record, TopicPartition
-from simulation.kafka.protocol import Batch, Code, Identity
+from simulation.kafka.protocol import NONE, Batch, Code, Identity
 
 REMEMBERED = 5  # batches of a producer that may come again, as a broker keeps them
 PLACES_MAX = 1_000_000  # of a partition: a run that writes more has lost its way
@@ -127,7 +127,7 @@ class Partition:
             for place, sent in enumerate(batch.records, offset)
         ]
         self.end += len(batch.records)
-        return Written(Code.NONE, offset, self.appended_ms)
+        return Written(NONE, offset, self.appended_ms)
 
     def mark(self, producer: Identity, *, commit: bool) -> None:
         """The marker that ends what a producer has open here; it takes a place of its own."""

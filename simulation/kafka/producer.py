@@ -17,6 +17,7 @@ from simulation.kafka.client import PASSING, Host, backoff, failure, unpacked
 from simulation.kafka.outbox import Outbox
 from simulation.kafka.protocol import (
     NOBODY,
+    NONE,
     AddOffsets,
     AddPartitions,
     Answer,
@@ -46,6 +47,12 @@ class State(StrEnum):
     FATAL = "FatalError"
 
 
+# Looked at several times a transaction: a set of members takes half a microsecond to make.
+OPEN, READY, BEGIN_COMMIT, FATAL = State.OPEN, State.READY, State.BEGIN_COMMIT, State.FATAL
+SENDING = frozenset({OPEN, BEGIN_COMMIT})
+FAILED = frozenset({FATAL, State.ABORTABLE})
+
+
 class SimulatedProducer:
     """As `confluent_kafka.Producer`: our adapter's calls, from a task, and the configuration it gives."""
 
@@ -68,7 +75,7 @@ class SimulatedProducer:
         )
         self._state = State.NEW
         self._producer = NOBODY
-        self._problem: tuple[Code, str] = (Code.NONE, "")
+        self._problem: tuple[Code, str] = (NONE, "")
         self._registered: set[TopicPartition] = set()
         self._asked = 0  # requests by which the coordinator may know of a transaction
         self._registering = self._pumping = self._initialising = False
@@ -87,20 +94,20 @@ class SimulatedProducer:
         answer = self._initialise(deadline)
         if answer.code in PASSING:
             raise failure(Code.TIMED_OUT, "Failed to initialize Producer ID", again=True)
-        if answer.code is not Code.NONE:
+        if answer.code is not NONE:
             self._die(answer.code, "Failed to acquire transactional PID")
             self._raise()
-        self._state = State.READY
+        self._state = READY
 
     def begin_transaction(self) -> None:
         """Open a transaction; the brokers hear of it with its first partition."""
-        self._require(State.READY)
-        self._state, self._asked, self._outbox.failed = State.OPEN, 0, 0
+        self._require(READY)
+        self._state, self._asked, self._outbox.failed = OPEN, 0, 0
         self._registered.clear()
 
     def send_offsets_to_transaction(self, offsets: Sequence[Any], metadata: bytes, timeout: float) -> None:
         """Commit positions with the open transaction."""
-        self._require(State.OPEN)
+        self._require(OPEN)
         assert self._id is not None, "only with a transactional id"
         deadline = self._host.loop.seconds + timeout
         membership = unpacked(metadata)
@@ -112,14 +119,14 @@ class SimulatedProducer:
     def commit_transaction(self, timeout: float) -> None:
         """Commit; called again after a time-out it goes on where it was."""
         deadline = self._host.loop.seconds + timeout
-        self._require(State.OPEN, State.BEGIN_COMMIT, State.COMMITTING)
-        if self._state is State.OPEN:
-            self._state = State.BEGIN_COMMIT
-        if self._state is State.BEGIN_COMMIT:
+        self._require(OPEN, BEGIN_COMMIT, State.COMMITTING)
+        if self._state is OPEN:
+            self._state = BEGIN_COMMIT
+        if self._state is BEGIN_COMMIT:
             if self._wait(lambda: not self._outbox.count, deadline):
                 raise failure(Code.TIMED_OUT, "Failed to flush all outstanding messages", again=True)
             self._outbox.serve()
-            self._require(State.BEGIN_COMMIT)
+            self._require(BEGIN_COMMIT)
             if self._outbox.failed:
                 self._make_abortable(Code.INCONSISTENT, f"{self._outbox.failed} message(s) failed delivery")
                 self._raise()
@@ -129,7 +136,7 @@ class SimulatedProducer:
     def abort_transaction(self, timeout: float) -> None:
         """Abort; likewise."""
         deadline = self._host.loop.seconds + timeout
-        self._require(State.OPEN, State.ABORTABLE, State.BEGIN_COMMIT, State.ABORTING)
+        self._require(OPEN, State.ABORTABLE, BEGIN_COMMIT, State.ABORTING)
         if self._state is not State.ABORTING:
             self._state = State.ABORTING
             self._purge(Code.PURGE_QUEUE)
@@ -147,8 +154,8 @@ class SimulatedProducer:
         on_delivery: Callable[[Any, Any], None], headers: Sequence[tuple[str, bytes]],
     ) -> None:  # fmt: skip
         """Send a record, now or a little later."""
-        if self._id is not None and self._state is not State.OPEN:
-            dead = self._state is State.FATAL
+        if self._id is not None and self._state is not OPEN:
+            dead = self._state is FATAL
             raise failure(Code.FATAL if dead else Code.STATE, "Unable to produce message")
         self._outbox.put(Outgoing(topic, partition, key, value, tuple(headers)), on_delivery, self._message_seconds)
         if not self._pumping:
@@ -192,7 +199,7 @@ class SimulatedProducer:
             self._identify()
         elif self._id is None:
             self._outbox.send(self._producer, list(places))
-        elif self._state in {State.OPEN, State.BEGIN_COMMIT}:
+        elif self._state in SENDING:
             self._register([place for place in places if place not in self._registered])
             self._outbox.send(self._producer, [place for place in places if place in self._registered])
 
@@ -234,7 +241,7 @@ class SimulatedProducer:
             if left <= 0:
                 return Answer(Code.TIMED_OUT)
             answer = self._host.ask(self._coordinator, request, min(left, self._socket_seconds))
-            if answer.code is Code.NONE:
+            if answer.code is NONE:
                 self._acquired(answer)
             if answer.code not in PASSING:
                 return answer
@@ -253,10 +260,10 @@ class SimulatedProducer:
 
     def _identified(self, answer: Answer) -> None:
         self._initialising = False
-        if answer.code is Code.NONE:
+        if answer.code is NONE:
             self._acquired(answer)
         self._give_up_old()
-        if answer.code is Code.NONE:
+        if answer.code is NONE:
             self._pump()
         elif self._outbox.waiting:
             self._host.later(backoff(answer.code), self._pump)
@@ -272,10 +279,10 @@ class SimulatedProducer:
 
     def _added(self, places: Sequence[TopicPartition], answer: Answer) -> None:
         self._registering = False
-        if self._gone or self._state not in {State.OPEN, State.BEGIN_COMMIT}:
+        if self._gone or self._state not in SENDING:
             return
         code = answer.code
-        if code is Code.NONE:
+        if code is NONE:
             self._registered.update(places)
         elif code in PASSING:
             self._give_up_old()
@@ -296,8 +303,8 @@ class SimulatedProducer:
             if left > 0:
                 connection = self._leader if isinstance(request, CommitOffsets) else self._coordinator
                 code = self._host.ask(connection, request, min(left, self._socket_seconds)).code
-            self._require(State.OPEN)
-            if code is Code.NONE:
+            self._require(OPEN)
+            if code is NONE:
                 return
             if code in PASSING and deadline > self._host.loop.seconds:
                 self._host.loop.sleep(min(backoff(code), deadline - self._host.loop.seconds))
@@ -315,7 +322,7 @@ class SimulatedProducer:
         self._state = State.COMMITTING if commit else State.ABORTING
         self._ended = None
         if not self._asked:
-            self._ended = Answer(Code.NONE)  # The coordinator knows of no transaction.
+            self._ended = Answer(NONE)  # The coordinator knows of no transaction.
             return
         self._send_end(commit=commit)
 
@@ -336,7 +343,7 @@ class SimulatedProducer:
             return
         if code in FENCED or code is Code.INVALID_TXN_STATE:
             self._die(code, "Failed to end transaction")
-        elif code is not Code.NONE:
+        elif code is not NONE:
             self._bump = True
             if commit:
                 self._make_abortable(code, f"Failed to end transaction: {code.name}")
@@ -344,26 +351,26 @@ class SimulatedProducer:
         self._stir()
 
     def _await_end(self, deadline: float) -> None:
-        if self._wait(lambda: self._ended is not None or self._state is State.FATAL, deadline):
+        if self._wait(lambda: self._ended is not None or self._state is FATAL, deadline):
             raise failure(Code.TIMED_OUT, "Transactional API operation timed out", again=True)
-        if self._state in {State.FATAL, State.ABORTABLE}:
+        if self._state in FAILED:
             self._raise()
         if self._bump:
             self._host.check_alive()
             self._initialise(deadline)
         self._ended, self._bump = None, False
-        self._state, self._problem = State.READY, (Code.NONE, "")
+        self._state, self._problem = READY, (NONE, "")
         self._outbox.serve()
 
     # --- what went wrong ------------------------------------------------------------------------------------------
 
     def _die(self, code: Code, text: str) -> None:
-        if self._state is not State.FATAL:
-            self._state, self._problem = State.FATAL, (Code.FENCED if code in FENCED else code, text)
+        if self._state is not FATAL:
+            self._state, self._problem = FATAL, (Code.FENCED if code in FENCED else code, text)
             self._purge(self._problem[0])
 
     def _make_abortable(self, code: Code, text: str) -> None:
-        if self._state in {State.OPEN, State.BEGIN_COMMIT, State.COMMITTING}:
+        if self._state in {OPEN, BEGIN_COMMIT, State.COMMITTING}:
             self._state, self._problem = State.ABORTABLE, (code, text)
             self._purge(Code.PURGE_QUEUE)
 
@@ -377,7 +384,7 @@ class SimulatedProducer:
 
     def _raise(self) -> NoReturn:
         code, text = self._problem
-        if self._state is State.FATAL:
+        if self._state is FATAL:
             raise failure(code, text, fatal=True)
         if self._state is State.ABORTABLE:
             raise failure(code, text, abort=True)
@@ -417,4 +424,4 @@ class SimulatedProducer:
 
 
 def _name(code: Code) -> str:
-    return "NO_ERROR" if code is Code.NONE else f"_{code.name}" if code < 0 else code.name
+    return "NO_ERROR" if code is NONE else f"_{code.name}" if code < 0 else code.name

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from runtime.record import TopicPartition
 from simulation.kafka.protocol import (
     DONE,
+    NONE,
     AddOffsets,
     AddPartitions,
     Answer,
@@ -100,7 +101,7 @@ class Coordinator:
     def init(self, request: InitProducerId) -> Answer:
         """Who asks is the only one from now on; what its predecessor has open is aborted first."""
         if request.transactional_id is None:
-            return Answer(Code.NONE, self._new())
+            return Answer(NONE, self._new())
         found = self.transactions.get(request.transactional_id)
         if found is None:
             found = Transaction(request.transactional_id, self._new(), request.timeout_seconds)
@@ -113,13 +114,13 @@ class Coordinator:
         else:
             found.producer = self._bumped(found.producer)
         found.state, found.timeout_seconds, found.used_at = State.EMPTY, request.timeout_seconds, self._loop.seconds
-        return Answer(Code.NONE, found.producer)
+        return Answer(NONE, found.producer)
 
     def add_partitions(self, request: AddPartitions) -> Answer:
         """Begins a transaction, or widens it."""
         found = self.transactions.get(request.transactional_id)
         code = self._begin(found, request.producer)
-        if code is Code.NONE:
+        if code is NONE:
             assert found is not None, "just looked at"
             found.partitions.update(request.partitions)
         return Answer(code)
@@ -128,7 +129,7 @@ class Coordinator:
         """Begins a transaction, or widens it by a group's positions."""
         found = self.transactions.get(request.transactional_id)
         code = self._begin(found, request.producer)
-        if code is Code.NONE:
+        if code is NONE:
             assert found is not None, "just looked at"
             found.groups.add(request.group)
         return Answer(code)
@@ -137,7 +138,7 @@ class Coordinator:
         """Commit or abort what is open; that it has been done already is a success."""
         found = self.transactions.get(request.transactional_id)
         code = _known(found, request.producer)
-        if code is not Code.NONE:
+        if code is not NONE:
             return Answer(code)
         assert found is not None, "just looked at"
         wanted = (State.COMMITTING, State.COMMITTED) if request.commit else (State.ABORTING, State.ABORTED)
@@ -152,18 +153,18 @@ class Coordinator:
         """Whether a partition is part of what the producer has open: a leader asks before it begins to write."""
         found = self.transactions.get(transactional_id)
         code = _known(found, producer)
-        if code is not Code.NONE or found is None:
+        if code is not NONE or found is None:
             return code
         ongoing = found.state is State.ONGOING and partition in found.partitions
-        return Code.NONE if ongoing else Code.INVALID_TXN_STATE
+        return NONE if ongoing else Code.INVALID_TXN_STATE
 
     def may_commit(self, transactional_id: str, producer: Identity, group: str) -> Code:
         """Whether a group's positions are part of what the producer has open."""
         found = self.transactions.get(transactional_id)
         code = _known(found, producer)
-        if code is not Code.NONE or found is None:
+        if code is not NONE or found is None:
             return code
-        return Code.NONE if found.state is State.ONGOING and group in found.groups else Code.INVALID_TXN_STATE
+        return NONE if found.state is State.ONGOING and group in found.groups else Code.INVALID_TXN_STATE
 
     # --- what happens by itself -----------------------------------------------------------------------------------
 
@@ -177,7 +178,7 @@ class Coordinator:
 
     def _begin(self, found: Transaction | None, producer: Identity) -> Code:
         code = _known(found, producer)
-        if code is not Code.NONE or found is None:
+        if code is not NONE or found is None:
             return code
         if found.is_ending:
             return Code.CONCURRENT_TRANSACTIONS
@@ -185,7 +186,7 @@ class Coordinator:
             found.state, found.count, found.used_at = State.ONGOING, found.count + 1, self._loop.seconds
             count, found.began_at = found.count, self._loop.seconds
             self._loop.later(found.timeout_seconds, lambda: self._time_up(found, count))
-        return Code.NONE
+        return NONE
 
     def _time_up(self, found: Transaction, count: int) -> None:
         if self.asleep:
@@ -241,4 +242,4 @@ class Coordinator:
 def _known(found: Transaction | None, producer: Identity) -> Code:
     if found is None or found.producer.number != producer.number:
         return Code.INVALID_PRODUCER_ID_MAPPING
-    return Code.NONE if found.producer.epoch == producer.epoch else Code.INVALID_PRODUCER_EPOCH
+    return NONE if found.producer.epoch == producer.epoch else Code.INVALID_PRODUCER_EPOCH
