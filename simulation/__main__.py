@@ -10,13 +10,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
 import click
 import orjson
 
+from simulation.about import about
 from simulation.cluster import options as drawing
 from simulation.cluster.hour import __doc__ as HOUR  # noqa: N812 -- a text, not a module
 from simulation.cluster.options import Options
@@ -54,7 +55,7 @@ def main(
         click.echo(tally.text())
         if results is not None:
             with results.open("ab") as file:
-                file.write(orjson.dumps(tally.record(first, hours)) + b"\n")
+                file.write(orjson.dumps(about() | tally.record(first, hours)) + b"\n")
         failed = bool(tally.failed)
     raise SystemExit(1 if failed else 0)
 
@@ -64,7 +65,12 @@ def _outcomes(all_options: list[Options], jobs: int) -> Iterator[Outcome]:
         yield from map(simulate, all_options)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(simulate, all_options)
+        yield from pool.map(_without_story, all_options)
+
+
+def _without_story(options: Options) -> Outcome:
+    """Nobody reads it here, and it is some megabytes to carry from process to process."""
+    return replace(simulate(options), story=())
 
 
 def _replayed(options: Options) -> bool:
@@ -115,6 +121,7 @@ class Tally:
     turns: int = 0
     requests: int = 0
     runs: int = 0
+    core_seconds: float = 0.0
     violations: int = 0
     faults: Counter[str] = field(default_factory=Counter)
 
@@ -125,6 +132,7 @@ class Tally:
         self.turns += outcome.turns
         self.requests += outcome.requests
         self.runs += outcome.runs
+        self.core_seconds += outcome.core_seconds
         self.violations += len(outcome.failures)
         self.faults.update(outcome.faults)
         if outcome.failed:
@@ -137,13 +145,14 @@ class Tally:
 
     def text(self) -> str:
         """For people."""
-        real = self.real_seconds
+        real, hours = self.real_seconds, self.virtual_seconds / SECONDS_OF_AN_HOUR
         faults = "\n".join(
             f"    {name:4} {count:6}  {drawing.MEANINGS[name]}" for name, count in sorted(self.faults.items())
         )
         return (
-            f"{self.seeds} seeds, {self.virtual_seconds / SECONDS_OF_AN_HOUR:.1f} simulated hours in {real:.0f} s: "
+            f"{self.seeds} seeds, {hours:.1f} simulated hours in {real:.0f} s: "
             f"{self.virtual_seconds / real:.0f} times as fast as real time, {self.turns / real:.0f} events/s\n"
+            f"  {self.core_seconds / hours:.1f} core-seconds for each hour\n"
             f"  {self.runs} runs created, {self.requests} requests to brokers, {self.violations} violations "
             f"in seeds {self.failed or 'none'}\n"
             f"  faults that happened:\n{faults}"
@@ -155,6 +164,7 @@ class Tally:
         return {
             "seeds": self.seeds, "first": first, "hours": hours,
             "simulated_hours": round(self.virtual_seconds / SECONDS_OF_AN_HOUR, 2), "real_seconds": round(real, 1),
+            "core_seconds": round(self.core_seconds, 1),
             "simulated_per_real": round(self.virtual_seconds / real, 1), "events_per_second": round(self.turns / real),
             "runs": self.runs, "violations": self.violations, "failed_seeds": self.failed,
             "faults": dict(sorted(self.faults.items())),

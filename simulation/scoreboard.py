@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,24 +64,50 @@ def simulated(lines: Sequence[Line]) -> str:
     """What was simulated, and which faults really happened."""
     if not lines:
         return "### Simulated hours\n\nNo result is kept yet.\n"
-    runs = [
-        (
-            _span((line["first"], line["first"] + line["seeds"] - 1)), _number(line["simulated_hours"]),
-            _number(line["runs"]), f"{_number(line['simulated_per_real'])} x", _number(line["violations"]),
-        )
-        for line in lines
-    ]  # fmt: skip
+    commits: dict[str, list[Line]] = {}
+    for line in lines:
+        commits.setdefault(line.get("commit", ""), []).append(line)
     faults: Counter[str] = Counter()
     for line in lines:
         faults.update(line["faults"])
     return "\n".join(
         (
             "### Simulated hours\n",
-            _table(("seeds", "hours", "runs created", "real time", "violations"), runs),
+            _table(
+                ("commit", "seeds", "hours", "runs created", "core-seconds an hour", "violations"),
+                [_of_commit(commit, slices) for commit, slices in commits.items()],
+            ),
             "Faults that really happened, all together:\n",
             _table(("fault", "times"), [(name, _number(faults[name])) for name in _in_order(faults)]),
         )
     )
+
+
+def _of_commit(commit: str, slices: Sequence[Line]) -> tuple[str, ...]:
+    """What slices of one commit came to. A seed has one history there: it counts once."""
+    spans = sorted((line["hours"], line["first"], line["first"] + line["seeds"] - 1) for line in slices)
+    for (hours, _, last), (other, first, _) in pairwise(spans):
+        if commit and hours == other and first <= last:
+            raise SystemExit(f"docs/results: seed {first} of {hours} h stands there twice for commit {commit}")
+    hours = sum(line["simulated_hours"] for line in slices)
+    measured = [line for line in slices if "core_seconds" in line]
+    of_those = sum(line["simulated_hours"] for line in measured)
+    cost = _number(round(sum(line["core_seconds"] for line in measured) / of_those, 1)) if of_those else ""
+    return (
+        commit, ", ".join(map(_span, _joined(spans))), _number(round(hours, 1)),
+        _number(sum(line["runs"] for line in slices)), cost, _number(sum(line["violations"] for line in slices)),
+    )  # fmt: skip
+
+
+def _joined(spans: Iterable[tuple[float, int, int]]) -> list[tuple[int, int]]:
+    """Neighbours are one."""
+    joined: list[tuple[int, int]] = []
+    for _, first, last in spans:
+        if joined and joined[-1][1] + 1 == first:
+            joined[-1] = joined[-1][0], last
+        else:
+            joined.append((first, last))
+    return joined
 
 
 def mutants(lines: Sequence[Line]) -> str:

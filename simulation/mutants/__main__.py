@@ -8,21 +8,20 @@ because the unchanged packages do not pass themselves.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
 import orjson
 
+from simulation.about import about
 from simulation.mutants import campaign
 from simulation.mutants.campaign import Campaign, Known, Outcome
 from simulation.mutants.patching import Mutant
-from simulation.mutants.trials import ROOT, copied, mutants, tried
+from simulation.mutants.trials import copied, mutants, tried
 
 ENOUGH, TOO_FEW, NOTHING_SAID = 0, 1, 2
 
@@ -45,12 +44,12 @@ class Kept:
         """Keep what became of a mutant; of one that could not be tried nothing is known that was not before."""
         if outcome.trials:
             with self._lock:
-                self.known[outcome.mutant.name] = campaign.result(outcome, **_about())
+                self.known[outcome.mutant.name] = campaign.result(outcome, **about())
                 self._write()
 
     def summary(self) -> dict[str, object]:
         """All that is known."""
-        return campaign.summary(self.all_mutants, self.known, **_about())
+        return campaign.summary(self.all_mutants, self.known, **about())
 
     def _write(self) -> None:
         if self.path is not None:
@@ -104,19 +103,6 @@ def _chosen(known: Sequence[Mutant], only: Sequence[str]) -> list[Mutant]:
     if not chosen:
         raise SystemExit(f"no mutant and no group is called {' or '.join(only)}")
     return chosen
-
-
-def _about() -> dict[str, str]:
-    return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "commit": _commit()}
-
-
-def _commit() -> str:
-    """Of what was tried; empty where there is no repository."""
-    asked = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607 -- whichever git there is
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return asked.stdout.strip()
 
 
 def _say(line: str) -> None:

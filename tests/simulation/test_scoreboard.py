@@ -78,20 +78,37 @@ def test_only_what_stands_between_the_marks_is_written():
     assert "old" not in fresh
 
 
-def test_simulated_hours_are_told_with_what_happened_in_them():
-    assert scoreboard.simulated([SIM, SIM | {"first": 101}]) == (
+def test_simulated_hours_are_told_by_commit_with_what_happened_in_them():
+    """Slices of one commit add up, in whatever order they were made; hours of before a commit was kept stand alone."""
+    slices = [
+        SIM | {"core_seconds": 627.5, "commit": "abc1234", "first": first, "violations": bad}
+        for first, bad in ((301, 2), (101, 0), (1, 0))
+    ]
+    later = SIM | {"core_seconds": 502.0, "commit": "def5678", "hours": 0.25}
+
+    assert scoreboard.simulated([SIM, *slices, later]) == (
         "### Simulated hours\n\n"
-        "| seeds | hours | runs created | real time | violations |\n"
-        "| --- | --- | --- | --- | --- |\n"
-        "| 1 to 100 | 125.5 | 25,000 | 451.8 x | 0 |\n"
-        "| 101 to 200 | 125.5 | 25,000 | 451.8 x | 0 |\n"
+        "| commit | seeds | hours | runs created | core-seconds an hour | violations |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "|  | 1 to 100 | 125.5 | 25,000 |  | 0 |\n"
+        "| abc1234 | 1 to 200, 301 to 400 | 376.5 | 75,000 | 5 | 2 |\n"
+        "| def5678 | 1 to 100 | 125.5 | 25,000 | 4 | 0 |\n"
         "\n"
         "Faults that really happened, all together:\n\n"
         "| fault | times |\n"
         "| --- | --- |\n"
-        "| A2 | 2,400 |\n"
-        "| A10 | 14 |\n"
+        "| A2 | 6,000 |\n"
+        "| A10 | 35 |\n"
     )
+
+
+def test_a_seed_that_stands_twice_for_one_commit_is_not_counted_twice():
+    """It is the same history: somebody has given two slices seeds in common. With other hours it is another one."""
+    once = SIM | {"commit": "abc1234"}
+
+    with pytest.raises(SystemExit, match=r"seed 51 of 1\.0 h stands there twice for commit abc1234"):
+        scoreboard.simulated([once, once | {"first": 51}])
+    assert "1 to 100, 1 to 100" in scoreboard.simulated([once, once | {"hours": 0.25}])
 
 
 def test_mutants_are_told_by_part_with_their_judges_and_survivors():
