@@ -87,7 +87,7 @@ class SchedulerCore:
         self._layout = layout
         self._partition = partition_number
         self._tz_version = tz_version
-        self.derivation = tz_version  # the next occurrence of a schedule follows from its state and from this
+        self.derivation = f"{tz_version} {due.RULE}"  # what wakeups follow from besides states
         self._history_seconds = int(retention.history.total_seconds())
         self._tenant_rate = tenant_rate
         self._routes = Routes(layout)

@@ -45,6 +45,8 @@ from schemas.scheduling import HistoryForgotten, MarkMoved, OutcomeHeld, RunSett
 Facts = tuple[Fact, ...]
 Step = Callable[[ScheduleState, Context], Facts]
 
+RULE = "inquiries rest"  # how `wakeup_ms` differs from that of versions before: another word when it changes again
+
 
 def decide(state: ScheduleState, context: Context) -> Facts:
     """The facts of one step; none when nothing is due."""
@@ -58,7 +60,7 @@ def decide(state: ScheduleState, context: Context) -> Facts:
         return sweeps.cancel(state, state.cancelling, context)
     if step is not None and instant_ms <= horizon_ms:
         return step(state, context)
-    if state.inquiry.at_ms is not None and state.inquiry.at_ms <= horizon_ms:
+    if (inquiry_ms := sweeps.inquiry_ms(state)) is not None and inquiry_ms <= horizon_ms:
         return sweeps.inquire(state, context)
     if state.backfills and (facts := backfills.decide(state, context)):
         return facts
@@ -85,7 +87,7 @@ def wakeup_ms(state: ScheduleState, *, history_seconds: int) -> int | None:
     if state.links is not NO_LINKS:
         first = _sooner(first, triggers.next_ms(state))
     if state.inquiry.at_ms is not None:
-        first = _sooner(first, state.inquiry.at_ms)
+        first = _sooner(first, sweeps.inquiry_ms(state))
     if state.memory.count:
         first = _sooner(first, memory.forget_at_ms(state.memory))
     if state.delays.count:

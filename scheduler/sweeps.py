@@ -1,9 +1,14 @@
-"""Walks over the open runs of a schedule, a page at a time: to ask what became of them, and to ask them to stop."""
+"""Walks over the open runs of a schedule, a page at a time: to ask what became of them, and to ask them to stop.
+
+Open runs stand by their ids, which say nothing of their age. So whoever is to be asked after is found by looking at
+all of them, and a walk waits until that is worth it: the more are open, the longer after the first one is due.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from zlib import crc32
 
 from scheduler import keys
 from scheduler.context import Context
@@ -18,6 +23,20 @@ PAGE_RUNS = 64  # of one step,
 PAGE_BYTES = 256 * 1024  # and at least one, however large: a batch holds a few steps
 FIRST_MS = 10 * 60 * 1000  # after its creation a run without outcome is asked after for the first time,
 LONGEST_MS = 6 * 60 * 60 * 1000  # then after twice as long each time, at last every six hours
+REST_RUNS = 16  # for each so many open ones
+REST_MS = 4_000  # a walk waits so long, which comes to some four looks a second,
+REST_LONGEST_MS = FIRST_MS  # but never longer than this: the next question is due twenty minutes after the first
+SPREAD = 4 * 256  # up to a fourth less, by 256 turns: schedules that began together do not walk together
+
+
+def inquiry_ms(state: ScheduleState) -> int | None:
+    """When a walk goes on: at once when it is under way, else a while after the first run wants to be asked after."""
+    inquiry = state.inquiry
+    if inquiry.at_ms is None or inquiry.cursor or state.open_runs < REST_RUNS:
+        return inquiry.at_ms
+    rest_ms = min(state.open_runs // REST_RUNS * REST_MS, REST_LONGEST_MS)
+    turn = crc32(f"{state.tenant}/{state.name}".encode()) % 256
+    return inquiry.at_ms + rest_ms - rest_ms * turn // SPREAD
 
 
 def inquire(state: ScheduleState, context: Context) -> tuple[Fact, ...]:

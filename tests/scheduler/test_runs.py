@@ -373,7 +373,7 @@ def test_many_open_runs_are_asked_after_a_page_at_a_time_each_once():
     shell.put(body=definition("* * * * * *", **ANY))
     shell.until("2024-01-01T10:03:20.500")
     shell.send("SchedulePause")
-    shell.until("2024-01-01T10:13:30")
+    shell.until("2024-01-01T10:14:30")
     asked = [fact.run.run_id for fact in shell.facts if isinstance(fact, RunInquired)]
     assert asked == [run.run_id for run in shell.all(RunCreated)]
 
