@@ -81,10 +81,14 @@ class DecisionHead:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision record put together again; `facts` are structured CloudEvents as written."""
+    """A decision record put together again; `facts` are structured CloudEvents as written.
+
+    `footed`: its footer is there as well; all that may be missing is what it was to send.
+    """
 
     head: DecisionHead
     facts: tuple[bytes, ...]
+    footed: bool = False
 
 
 def positions_of(positions: Iterable[InputPosition]) -> dict[TopicPartition, int]:

@@ -198,6 +198,10 @@ class Log(Protocol):
         """`end_offset` of many at once, in one question."""
         ...
 
+    def stable_offset(self, partition: TopicPartition) -> int:
+        """Up to here everything is decided, and readers get; what is open, if anything, begins here."""
+        ...
+
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """The next positions a group committed; absent ones were never committed."""
         ...

@@ -134,7 +134,10 @@ class Processor:
         began = self._clock.since_boot()
         self._transactions.take_over()
         self._partitions = continuity.counts_of(self._log, self._partition.layout)
-        restored = restore(self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress)
+        hung_at = self._transactions.end_what_hangs()
+        restored = restore(
+            self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress, hung_at
+        )
         bearings = continuity.find(self._log, self._partition, restored, self._store.place, self._telemetry)
         self._incarnations, self._notices = bearings.incarnations, bearings.accepted
         self._transactions.expect(self._incarnations, self._partitions)
@@ -180,19 +183,24 @@ class Processor:
         self._transactions.resume(footer)
 
     def _roll_forward(self, torn: Decision, positions: Mapping[TopicPartition, int]) -> None:
-        """Complete a transaction of which only the decision is known to be whole: never decide it again."""
+        """Complete a transaction of which only the decision is known to be whole: never decide it again.
+
+        With its footer in the log it has taken effect there. What it was to send goes out in another one then.
+        """
         head = torn.head
         self._transactions.outbid(head.epoch)
         moment = Moment(now=head.now, read_until=head.read_until, entropy=bytes.fromhex(head.entropy))
-        batch = self._batch(moment, head.sequence)
+        batch = self._batch(moment, head.sequence + 1 if torn.footed else head.sequence)
         for encoded in torn.facts:
             fact = codec.read_fact(encoded)
             self._stage(batch, fact, encoded, *self._destination(fact))
+        if torn.footed:
+            batch.facts.clear()
         self._state_notices(batch)  # positions behind a gap, and that it was accepted: both or neither
         self._write(batch, positions, head.decided_until)
         self._mark = max(self._mark, head.now)
         self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
-        self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=head.sequence, **self._labels)
+        self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=batch.sequence, **self._labels)
 
     def _commit_nothing(self, positions: Mapping[TopicPartition, int]) -> None:
         """For the time of the log, which must be known before anything is decided by ours."""

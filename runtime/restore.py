@@ -5,6 +5,10 @@ transaction is read; rows and a decision without a footer belong to a torn trans
 given back to be rolled forward from the state before it; the held-back rows are dropped. A decision with a part
 missing sent nothing and is dropped.
 
+A transaction that hung, and that its new owner has ended just now (`Transactions.end_what_hangs`), may be whole here
+and have been aborted elsewhere: its decision is given back as well where its footer is there, to be carried out once
+more from the state before it; unless the store has it already, whose owner knew that it was committed.
+
 A store that cannot be read, belongs to another cluster, role or partition, is ahead of the log, or does not fit to it,
 is set aside and built anew from the whole changelog, unless there is nothing to build it from (`runtime.continuity`
 says when a partition halts instead). It fits when the footer that it knows stands right before its position, and the
@@ -18,7 +22,7 @@ so, and wakeups are derived before it says that all is done, or all of them anew
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -48,7 +52,7 @@ TOLD_SECONDS = 5.0  # between two lines about how much is left
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """Where the partition stood: its last footer, and a whole decision that has none."""
+    """Where the partition stood: its last footer, and a whole decision behind it that is still to be carried out."""
 
     footer: Footer | None
     torn: Decision | None
@@ -111,6 +115,8 @@ class Replay:
     anew: bool
     began_at: datetime
     recognised: bool = False  # the store's footer stands where it should
+    hung_at: int | None = None  # where a transaction begins that may not be whole elsewhere
+    footed: bool = False  # that one has its footer here
     held: dict[bytes, bytes | None] = field(default_factory=dict)
     released: dict[bytes, bytes | None] = field(default_factory=dict)
     parts: list[bytes] = field(default_factory=list)
@@ -124,7 +130,9 @@ class Replay:
         if record.offset < self.position:
             self._recognise(key, value)
         elif key == framing.FOOTER_KEY:
-            self._close(_footer(value), record.offset)
+            self.footed = self.hung_at is not None and record.offset >= self.hung_at and bool(self.parts)
+            if not self.footed:
+                self._close(_footer(value), record.offset)
         elif key.startswith(framing.DECISION_KEY):
             if key.endswith(b"0000"):
                 self.parts.clear()
@@ -177,14 +185,16 @@ class Replay:
             raise Impossible(f"the last decision cannot be read: {error}") from error
         if decision is None or (self.footer is not None and decision.head.sequence <= self.footer.sequence):
             return None
-        return decision
+        return replace(decision, footed=self.footed)
 
 
 def restore(
-    log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress
-) -> Restored:
+    log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress,
+    hung_at: int | None = None,
+) -> Restored:  # fmt: skip
     """Apply the changelog's tail to the store; call it only after the predecessor is fenced.
 
+    `hung_at` is where a transaction hung there until now.
     `continuity.Halted` when the log has lost what the store would have to be built from.
     """
     checkpoint = _usable_checkpoint(log, store, partition, telemetry)
@@ -193,25 +203,28 @@ def restore(
         store.clear()
         checkpoint = None
     try:
-        return _replayed(log, store, workspace, partition, telemetry, progress, checkpoint)
+        return _replayed(log, store, workspace, partition, telemetry, progress, checkpoint, hung_at)
     except Impossible as reason:
         if checkpoint is None:
             raise continuity.impossible(partition, str(reason), store.place) from reason
         _misfit(log, store, partition, checkpoint, telemetry, str(reason))
-    return restore(log, store, workspace, partition, telemetry, progress)  # the store is empty now
+    return restore(log, store, workspace, partition, telemetry, progress, hung_at)  # the store is empty now
 
 
 def _replayed(
     log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress,
-    checkpoint: Checkpoint | None,
+    checkpoint: Checkpoint | None, hung_at: int | None,
 ) -> Restored:  # fmt: skip
     """`Impossible` when the changelog cannot be followed from there."""
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     replay = _begun(log, begin, checkpoint, progress.began_at)
+    sure = end
+    if hung_at is not None and hung_at >= replay.position:
+        sure = replay.hung_at = hung_at
     left = end - replay.position
     progress.reached(left)
     start = replay.position if replay.footer is None else max(begin, replay.position - 1)
-    covered = _last_footer(log, partition.changelog, start, end)
+    covered = _last_footer(log, partition.changelog, start, sure)
     if replay.footer is not None and covered < start:
         raise Impossible(f"no transaction ends before {replay.position}, or behind it")
     for records in ranges.read(log, partition.changelog, start, end):

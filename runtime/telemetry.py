@@ -31,6 +31,7 @@ class Event(StrEnum):
     PARTITION_FAILED = "partition_failed"
     PARTITION_FENCED = "partition_fenced"
     PARTITION_HANGS = "partition_hangs"
+    TRANSACTION_HUNG = "transaction_hung"
     PARTITIONS_ASSIGNED = "partitions_assigned"
     PARTITIONS_REVOKED = "partitions_revoked"
     PARTITIONS_LOST = "partitions_lost"

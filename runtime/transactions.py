@@ -19,10 +19,11 @@ from runtime import continuity
 from runtime import footer as framing
 from runtime.clock_watch import NEVER_READ
 from runtime.footer import DecisionHead, Footer, InputPosition
+from runtime.machine import PARTITION
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes
 from runtime.record import Outgoing, TopicPartition
-from runtime.telemetry import Metric
-from runtime.workspace import META
+from runtime.telemetry import Event, Metric
+from runtime.workspace import META, row_key
 
 if TYPE_CHECKING:
     from runtime.batch import Batch
@@ -33,9 +34,14 @@ if TYPE_CHECKING:
     from runtime.telemetry import Telemetry
     from runtime.workspace import Workspace
 
+NO_ROW = row_key(PARTITION, b"\0")  # of no core: whoever reads that it is deleted deletes nothing
+
 
 class Transactions:
-    """Writes them for one owner, in their order. `take_over`, `resume` where there was one, `expect`, then `write`."""
+    """Writes them for one owner, in their order.
+
+    `take_over`, `end_what_hangs`, `resume` where there was one, `expect`, then `write`.
+    """
 
     def __init__(
         self, partition: Partition, log: Log, workspace: Workspace, watch: ClockWatch, clock: Clock,
@@ -69,6 +75,29 @@ class Transactions:
     def take_over(self) -> None:
         """Fence the predecessor."""
         self._producer = self._log.open_producer(self._partition.transactional_id, group=self._partition.role)
+
+    def end_what_hangs(self) -> int | None:
+        """Where a transaction of a predecessor hangs in the changelog, which is ended now; None: nowhere.
+
+        Taking over has ended all that the log's coordinator knew of. What is open all the same it takes for ended
+        already, be it committed or aborted: nobody else will end it, and whoever reads on waits for ever. Our next end
+        is its end too. It is a commit, as an abort would take what its owner may have been told is committed; what
+        was to be aborted is carried out instead (`runtime.restore`). Should we die before that, our successor's
+        abort is its end: nothing that we could do about it is safer. So no positions go with it, for which a broker
+        may want it repeated; those of the group may hang as well, and either end is good for them.
+        """
+        changelog = self._partition.changelog
+        end, stable = self._log.end_offset(changelog), self._log.stable_offset(changelog)
+        if stable >= end:
+            return None
+        producer = self._opened()
+        producer.begin()
+        producer.send((Outgoing(*changelog, NO_ROW, None),))
+        producer.commit({})
+        producer.begin()
+        producer.commit({changelog: end})  # a position that nobody reads by
+        self._telemetry.warning(Event.TRANSACTION_HUNG, topic=changelog.topic, begins_at=stable, **self._labels)
+        return stable
 
     def resume(self, footer: Footer) -> None:
         """Go on behind the last whole transaction."""

@@ -116,6 +116,10 @@ class EmbeddedLog:
         """See `Log.end_offsets`."""
         return {partition: self.end_offset(partition) for partition in partitions}
 
+    def stable_offset(self, partition: TopicPartition) -> int:
+        """See `Log.stable_offset`: what is open stands in no partition yet."""
+        return self.end_offset(partition)
+
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
         return self._commits.positions(group, partitions)

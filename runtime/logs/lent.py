@@ -117,6 +117,10 @@ class LentLog:
         places = [*partitions]
         return dict(zip(places, self.ask("end_offsets", [*map(tuple, places)]), strict=True))
 
+    def stable_offset(self, partition: TopicPartition) -> int:
+        """See `EmbeddedLog.stable_offset`."""
+        return self.end_offset(partition)
+
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Positions:
         """See `Log.committed`."""
         known = self.ask("committed", group, [*map(tuple, partitions)])

@@ -41,6 +41,12 @@ class Partition:
     appended_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     records: list[Record] = field(default_factory=list)
     watchers: set[Event] = field(default_factory=set)
+    hangs: dict[str, int] = field(default_factory=dict)  # where a transaction hangs, by the id of its writer
+
+    @property
+    def stable(self) -> int:
+        """How far readers get."""
+        return min(self.hangs.values(), default=self.end)
 
     def since(self, position: int) -> int:
         """The index of the first record at or behind a position."""
@@ -107,6 +113,17 @@ class SimulatedLog:
             found.records = found.records[: found.since(end)]
             found.end = end
 
+    def hang(self, transactional_id: str, records: Sequence[Outgoing]) -> None:
+        """Leave a transaction that nobody has ended, as Kafka 4.4.0 does where a partition has no leader (KAFKA-20734).
+
+        Readers get no further in these partitions until the same id commits something there: then they see both.
+        """
+        with self._lock:
+            for record in records:
+                found = self._partition(TopicPartition(record.topic, record.partition))
+                found.hangs.setdefault(transactional_id, found.end)
+                self._add(record, self._clock.now())
+
     def forget_positions(self, group: str) -> None:
         """Forget where a group stands, as brokers do with one that was away for long, and administrators can."""
         with self._lock:
@@ -136,6 +153,11 @@ class SimulatedLog:
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.end_offsets`."""
         return {partition: self.end_offset(partition) for partition in partitions}
+
+    def stable_offset(self, partition: TopicPartition) -> int:
+        """See `Log.stable_offset`."""
+        with self._lock:
+            return self._partition(partition).stable
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
@@ -167,6 +189,8 @@ class SimulatedLog:
             self.check_writer(writer)
             for partition in positions:
                 self._partition(partition)
+            for record in records:
+                self._partition(TopicPartition(record.topic, record.partition)).hangs.pop(writer.transactional_id, None)
             commit = self._write(records, gap_max=GAP_MAX)
             self._positions.setdefault(writer.group, {}).update(positions)
             return commit
@@ -214,7 +238,7 @@ class SimulatedLog:
         """See `Source.ends`."""
         with self._lock:
             self._check_open()
-            return [self._partition(partition).end for partition in partitions]
+            return [self._partition(partition).stable for partition in partitions]
 
     def fetch(self, partition: TopicPartition, position: int, end: int, bounds: Bounds) -> Taken:
         """See `Source.fetch`."""

@@ -79,7 +79,7 @@ class Broker:
         self.transactions = Coordinator(loop, chance, Marks(partition=self._mark, group=self._mark_group))
         self.groups = Groups(loop, lambda topic: len(self.topics[topic].partitions) if topic in self.topics else 0)
         # Without a leader, and marked by nobody: a transaction that ends meanwhile is over for its coordinator and open
-        # for readers, as in Kafka 4.4.0 (KAFKA-20734). Nothing of a simulated cluster ever puts one here.
+        # for readers, as in Kafka 4.4.0 (KAFKA-20734).
         self.leaderless: set[TopicPartition] = set()
         self.moving: dict[str, float] = {}  # which coordinators are on their way elsewhere, until when
         self._waiting: dict[int, Respond] = {}
@@ -199,7 +199,7 @@ class Broker:
 
     def _offsets(self, request: ListOffsets) -> Answer:
         found = [self.partition(name) for name in request.partitions]
-        offsets = [None if at is None else at.begin if request.earliest else at.end for at in found]
+        offsets = [None if at is None else getattr(at, request.edge) for at in found]
         return Answer(Code.UNKNOWN_TOPIC_OR_PART) if None in offsets else Answer(NONE, offsets)
 
     # --- writing --------------------------------------------------------------------------------------------------

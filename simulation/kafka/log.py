@@ -41,6 +41,7 @@ from simulation.kafka.protocol import (
     Describe,
     Described,
     DescribeGroup,
+    Edge,
     FetchOffsets,
     ListOffsets,
     ListTopics,
@@ -98,15 +99,19 @@ class SimulatedKafka:
 
     def begin_offset(self, partition: TopicPartition) -> int:
         """See `Log.begin_offset`."""
-        return self._offsets([partition], earliest=True)[partition]
+        return self._offsets([partition], "begin")[partition]
 
     def end_offset(self, partition: TopicPartition) -> int:
         """See `KafkaLog.end_offset`: the high watermark."""
-        return self._offsets([partition], earliest=False)[partition]
+        return self._offsets([partition], "end")[partition]
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.end_offsets`."""
-        return self._offsets(partitions, earliest=False)
+        return self._offsets(partitions, "end")
+
+    def stable_offset(self, partition: TopicPartition) -> int:
+        """See `Log.stable_offset`."""
+        return self._offsets([partition], "stable")[partition]
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
@@ -117,14 +122,14 @@ class SimulatedKafka:
         found: Mapping[TopicPartition, int] = self._topics.ask(request, f"the positions of {group}")
         return found
 
-    def _offsets(self, partitions: Iterable[TopicPartition], *, earliest: bool) -> dict[TopicPartition, int]:
+    def _offsets(self, partitions: Iterable[TopicPartition], edge: Edge) -> dict[TopicPartition, int]:
         self._check_open()
         wanted = tuple(dict.fromkeys(partitions))
         for partition in wanted:
             self._topics.check(*partition)
         if not wanted:
             return {}
-        found = self._topics.ask(ListOffsets(wanted, earliest), f"an end of {wanted[0].topic}")
+        found = self._topics.ask(ListOffsets(wanted, edge), f"the {edge} of {wanted[0].topic}")
         return dict(zip(wanted, found, strict=True))
 
     # ------------------------------------------------------------------------------------------ reading, writing

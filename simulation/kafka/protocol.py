@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from runtime.record import Outgoing, Record, TopicPartition
 from schemas.topics import TopicSpec
+
+Edge = Literal["begin", "end", "stable"]  # of a partition; the end is the high watermark
 
 
 class Code(IntEnum):
@@ -97,10 +99,10 @@ class CreateTopics(NamedTuple):
 
 
 class ListOffsets(NamedTuple):
-    """Where partitions begin, or end (the high watermark) → offsets in the same order."""
+    """Where partitions begin, end, or are decided up to → offsets in the same order."""
 
     partitions: Sequence[TopicPartition]
-    earliest: bool
+    edge: Edge
 
 
 # --- writing --------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class Shell:
         where = TopicPartition(topic, partition)
         reader = self.log.open_reader({where: self.log.begin_offset(where)})
         found: list[Record] = []
-        while reader.position(where) < self.log.end_offset(where):
+        while reader.position(where) < self.log.stable_offset(where):
             found += reader.poll(records_max=1000, bytes_max=1 << 24, timeout=0.0)
         reader.close()
         return found

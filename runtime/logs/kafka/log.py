@@ -104,6 +104,11 @@ class KafkaLog:
         """See `Log.end_offsets`."""
         return self._offsets(partitions, OffsetSpec.latest(), quickly=self._ends.ask)  # type: ignore[no-untyped-call]
 
+    def stable_offset(self, partition: TopicPartition) -> int:
+        """See `Log.stable_offset`: the last stable offset."""
+        spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return self._offsets([partition], spec, isolation=IsolationLevel.READ_COMMITTED)[partition]
+
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See `Log.committed`."""
         wanted = {self._wire(partition): partition for partition in partitions}
@@ -209,6 +214,7 @@ class KafkaLog:
     def _offsets(
         self, partitions: Iterable[TopicPartition], spec: Any,
         quickly: Callable[[Iterable[Place]], Mapping[Place, int] | None] = lambda _places: None,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[TopicPartition, int]:  # fmt: skip
         self._check_open()
         wanted = {self._wire(partition): partition for partition in partitions}
@@ -219,7 +225,7 @@ class KafkaLog:
         places = {(place.topic, place.partition): partition for place, partition in wanted.items()}
         found = quickly(places)
         if found is None:
-            found = patiently(lambda: self._ask_offsets(wanted, spec), between=self._learn_leaders)
+            found = patiently(lambda: self._ask_offsets(wanted, spec, isolation), between=self._learn_leaders)
         return {places[place]: offset for place, offset in found.items()}
 
     def _learn_leaders(self) -> None:
@@ -230,9 +236,11 @@ class KafkaLog:
         with suppress(*RAISED):  # The question that follows tells what is wrong.
             self._admin.list_topics(timeout=ANSWER_SECONDS)
 
-    def _ask_offsets(self, wanted: Iterable[confluent_kafka.TopicPartition], spec: Any) -> dict[tuple[str, int], int]:
+    def _ask_offsets(
+        self, wanted: Iterable[confluent_kafka.TopicPartition], spec: Any, isolation: IsolationLevel
+    ) -> dict[Place, int]:
         futures = self._admin.list_offsets(
-            dict.fromkeys(wanted, spec), isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=ANSWER_SECONDS
+            dict.fromkeys(wanted, spec), isolation_level=isolation, request_timeout=ANSWER_SECONDS
         )
         found = {}
         for place, future in futures.items():

@@ -4,7 +4,7 @@ import pytest
 
 from runtime.log import UnknownTopic
 from runtime.record import TopicPartition
-from tests.runtime.logs.words import E0, E1, O0, to
+from tests.runtime.logs.words import E0, E1, O0, drain, to, write
 
 
 def test_the_ends_of_many_partitions_are_those_of_each(log):
@@ -17,3 +17,25 @@ def test_the_ends_of_many_partitions_are_those_of_each(log):
 def test_the_end_of_what_does_not_exist_is_asked_for_in_vain(log):
     with pytest.raises(UnknownTopic):
         log.end_offsets([E0, TopicPartition("absent", 0)])
+
+
+def test_up_to_where_all_is_decided_is_how_far_readers_get(log):
+    """What is open stands behind it, if the log has it already."""
+    producer, other = log.open_producer("writer", group="group"), log.open_producer("other", group="group")
+    write(other, *to(E0, "a"))
+    producer.begin()
+    producer.send(to(E0, "open"))
+    producer.flush()
+    write(other, *to(E0, "b"))
+    reader = log.open_reader({E0: 0})
+    while reader.position(E0) < (stable := log.stable_offset(E0)):
+        reader.poll(records_max=9, bytes_max=999, timeout=0.1)
+    assert reader.position(E0) == stable
+    producer.commit({})
+    drain(reader, {E0: log.end_offset(E0)})
+    assert log.stable_offset(E0) == log.end_offset(E0) > stable
+
+
+def test_where_what_does_not_exist_is_decided_is_asked_for_in_vain(log):
+    with pytest.raises(UnknownTopic):
+        log.stable_offset(TopicPartition("absent", 0))
