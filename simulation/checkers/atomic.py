@@ -6,7 +6,8 @@ twice. An output of which no footer ever spoke was never made whole: when the ru
 partition has written since. Where owners give up a producer whose commit is in doubt, nothing is torn.
 
 Outputs are counted by their header `tw-seq`, in all of the evidence; where the model of Kafka says which transaction
-wrote a record, in that one.
+wrote a record, in that one. Of a record that hung (C7) it says none: such outputs may stand for those that are missing,
+or beside them, as when the changelog heard that their transaction is aborted and their own partition did not.
 """
 
 from __future__ import annotations
@@ -89,12 +90,13 @@ def _sent(
     footer, where = written.footer, written.footer_at or written.at
     assert footer is not None
     own = [item for item in sent if written.transaction in (None, item[1].transaction)]
+    hung = [item for item in sent if written.transaction is not None and item[1].transaction is None]
     exact = written.transaction is not None or not was_torn
-    if len(own) < footer["outputs"] or (exact and len(own) > footer["outputs"]):
-        what = f"{_named(sequence)} announces {footer['outputs']} outputs, of which {len(own)} are visible"
+    if len(own) + len(hung) < footer["outputs"] or (exact and len(own) > footer["outputs"]):
+        what = f"{_named(sequence)} announces {footer['outputs']} outputs, of which {len(own) + len(hung)} are visible"
         yield Violation(invariant=ID, what=what, where=where)
-    if len(own) < len(sent) and not was_torn:
-        foreign = next(place for place, record in sent if record.transaction != written.transaction)
+    if len(own) + len(hung) < len(sent) and not was_torn:
+        foreign = next(place for place, record in sent if record.transaction not in (None, written.transaction))
         what = f"says it is of {_named(sequence)}, and another transaction wrote it"
         yield Violation(invariant=ID, what=what, where=foreign)
 
@@ -107,7 +109,7 @@ def _torn_at_the_end(evidence: Evidence, log: Changelog) -> Iterator[Violation]:
 
 def _torn_in_spite_of_doubts(evidence: Evidence, log: Changelog) -> Iterator[Violation]:
     for written in log.written if evidence.doubting else ():
-        if written.footer is None:
+        if written.footer is None and not written.hung:
             what = "a torn transaction, though its owner gives up what it doubts"
             yield Violation(invariant=ID, what=what, where=written.at)
 

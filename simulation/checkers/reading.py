@@ -23,6 +23,7 @@ from simulation.evidence import Committed, Evidence, Partition, Place
 SCHEDULER, DISPATCHER = "scheduler", "dispatcher"
 ROLES = (SCHEDULER, DISPATCHER)
 FOOTER, DECISION, ROW = b"\0footer", b"\0decision-", b"r"
+ENDED = ROW + b"\0\0\0"  # of no row: an owner has written it to end what hung before it
 SEQUENCE = "tw-seq"
 
 Data = Mapping[str, Any]
@@ -53,7 +54,10 @@ class Fact(NamedTuple):
 
 @dataclass(slots=True)
 class Written:
-    """What one transaction wrote to its changelog, as far as it was seen. Without a footer it was torn."""
+    """What one transaction wrote to its changelog, as far as it was seen. Without a footer it was torn.
+
+    `hung`: the brokers had left it without an end (C7); what it says holds, and the rest is not known to have arrived.
+    """
 
     at: Place
     parts: list[Data] = field(default_factory=list)
@@ -61,6 +65,7 @@ class Written:
     rows: list[tuple[bytes, bytes | None]] = field(default_factory=list)
     footer: Data | None = None
     footer_at: Place | None = None
+    hung: bool = False
     transaction: int | None = None  # the footer's, as the model of Kafka numbers them
     _facts: list[Fact] | None = field(default=None, repr=False, compare=False)  # read once for all checkers
 
@@ -192,6 +197,10 @@ def _changelog(evidence: Evidence, role: str, number: int) -> Changelog:
     current: Written | None = None
     for record in evidence.records[where]:
         place = Place(*where, record.offset)
+        if record.key == ENDED:
+            for written in found.written[-1:]:
+                written.hung = True
+            continue
         if current is None or (record.key or b"").startswith(DECISION + b"0000"):
             current = Written(place)
             found.written.append(current)

@@ -64,7 +64,8 @@ class Storm:
             "C2": lambda: self._hold("C2", "EndTransaction", Fate.HOLD),
             "C3": lambda: self._hold("C3", self.chance.choice(("Produce", "AddPartitions")), Fate.HOLD),
             "C4": self._lossy, "C5": self._move_coordinator, "C6": self._freeze_in_transaction,
-            "C8": lambda: self._outage("C8", (1, 10)), "C9": lambda: self._outage("C9", (60, 180)),
+            "C7": lambda: self._outage("C7", (1, 10)), "C8": lambda: self._outage("C8", (1, 10)),
+            "C9": lambda: self._outage("C9", (60, 180)),
             "D1": self._lose_disk, "D2": self._flip_bit, "D3": self._run_ahead, "D4": self._roll_back,
             "D8": self._fill_disk, "E4": self._forget_positions,
             "F1": lambda: self._publish("F1", world.upstream.poison),
@@ -315,6 +316,8 @@ class Storm:
         self._fault(name, "brokers", f"are away for {seconds:.0f} s")
         self.away_seconds += seconds  # in which nobody ends a transaction whose time is up
         self.world.network.outage()
+        if name == "C7":
+            self.world.broker.transactions.leave_unmarked(*map(self.world.settings.named, INPUTS))
         self.loop.later(seconds, self.world.network.recover)
 
     def _slow(self) -> None:

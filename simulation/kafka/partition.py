@@ -17,6 +17,7 @@ from runtime.record import Record, TopicPartition
 from simulation.kafka.protocol import NONE, Batch, Code, Identity
 
 REMEMBERED = 5  # batches of a producer that may come again, as a broker keeps them
+OF_NOBODY = Identity(-1, -1)  # that it hung is known of no transaction that has ended
 PLACES_MAX = 1_000_000  # of a partition: a run that writes more has lost its way
 
 _offset_of = attrgetter("offset")
@@ -46,6 +47,12 @@ class Writer:
     recent: deque[tuple[int, Written]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     first: int | None = None  # where its open transaction begins here
     open: list[int] = field(default_factory=list)  # offsets of its open transaction
+    hung: list[int] = field(default_factory=list)  # of one before it, in an earlier epoch, that nobody has ended (C7)
+
+    def move_on(self, epoch: int) -> None:
+        """Whatever comes is of another epoch."""
+        self.epoch, self.next = epoch, 0
+        self.recent.clear()
 
 
 class Ended(NamedTuple):
@@ -98,8 +105,8 @@ class Partition:
         if producer.epoch > writer.epoch:
             if batch.sequence:
                 return Written(Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
-            writer.epoch, writer.next = producer.epoch, 0
-            writer.recent.clear()
+            writer.move_on(producer.epoch)
+            writer.hung, writer.open = writer.hung + writer.open, []
         for sequence, written in writer.recent:
             if sequence == batch.sequence:
                 return written
@@ -133,20 +140,21 @@ class Partition:
         """The marker that ends what a producer has open here; it takes a place of its own."""
         writer = self.writers.setdefault(producer.number, Writer(producer.epoch))
         if producer.epoch > writer.epoch:
-            writer.epoch, writer.next = producer.epoch, 0
-            writer.recent.clear()
+            writer.move_on(producer.epoch)
+        if writer.hung:
+            self.ended.append(Ended(OF_NOBODY, commit, tuple(writer.hung), self.end))
         self.ended.append(Ended(producer, commit, tuple(writer.open), self.end))
         self.end += 1
         if writer.first is not None:
             if not commit:
                 self._take_out(writer)
-            writer.first, writer.open = None, []
+            writer.first, writer.open, writer.hung = None, [], []
             self.open -= 1
         self.wake()
 
     def _take_out(self, writer: Writer) -> None:
         assert writer.first is not None, "only what was begun"
-        index, gone = self.since(writer.first), set(writer.open)
+        index, gone = self.since(writer.first), {*writer.open, *writer.hung}
         self.aborted += (record for record in self.records[index:] if record.offset in gone)
         self.records[index:] = [record for record in self.records[index:] if record.offset not in gone]
 
@@ -181,6 +189,7 @@ class Partition:
                 writer.next = min(gone)
                 writer.recent.clear()
             writer.open = [offset for offset in writer.open if offset < end]
+            writer.hung = [offset for offset in writer.hung if offset < end]
             if writer.first is not None and writer.first >= end:
                 writer.first = None
                 self.open -= 1

@@ -58,6 +58,7 @@ class Transaction:
     count: int = 0  # of transactions begun: a timer that fires for an earlier one is void
     used_at: float = 0.0  # seconds
     began_at: float = 0.0
+    told: bool = False  # some partition of its end, and not yet all
 
     @property
     def is_ending(self) -> bool:
@@ -176,6 +177,25 @@ class Coordinator:
             id_: found for id_, found in self.transactions.items() if found.used_at > since or found.state not in quiet
         }
 
+    def leave_unmarked(self, *names: str) -> None:
+        """End what is open or about to end, and tell no partition: as if none had a leader (KAFKA-20734).
+
+        Of the ids that begin with one of these names; what others leave so is for an administrator to end. What some
+        partition has been told already, all are.
+        """
+        for found in self.transactions.values():
+            if found.told or not found.id.startswith(names):
+                continue
+            if found.state is State.ONGOING:
+                found.producer = self._bumped(found.producer)
+                self._forget(found, commit=False)
+            elif found.is_ending:
+                self._forget(found, commit=found.state is State.COMMITTING)
+
+    def _forget(self, found: Transaction, *, commit: bool) -> None:
+        found.partitions, found.count = set(), found.count + 1
+        self._complete(found, found.producer, commit=commit)
+
     def _begin(self, found: Transaction | None, producer: Identity) -> Code:
         code = _known(found, producer)
         if code is not NONE or found is None:
@@ -206,7 +226,7 @@ class Coordinator:
             *(partial(self._marks.partition, place, producer, commit) for place in sorted(found.partitions)),
             *(partial(self._marks.group, group, producer, commit) for group in sorted(found.groups)),
         ]
-        apart = self._chance.random() < APART_SHARE
+        count, apart = found.count, self._chance.random() < APART_SHARE
         if apart:
             self._chance.shuffle(marks)
         left = [len(marks)]
@@ -215,6 +235,9 @@ class Coordinator:
             if self.asleep:
                 self._loop.later(NAP_SECONDS, partial(done, mine))
                 return
+            if found.count != count:
+                return  # It has been left unmarked.
+            found.told = True
             for mark in mine:
                 mark()
             left[0] -= len(mine)
@@ -229,7 +252,7 @@ class Coordinator:
         partitions = frozenset(found.partitions)
         self.past.append(Past(found.id, producer, partitions, found.began_at, self._loop.seconds, commit))
         found.state = State.COMMITTED if commit else State.ABORTED
-        found.partitions, found.groups = set(), set()
+        found.partitions, found.groups, found.told = set(), set(), False
 
     def _new(self) -> Identity:
         self._next += 1
