@@ -157,6 +157,10 @@ class ReadAhead:
                 size += self._leaves(entry)
         return [self._understood_now(entry) for entry in taken]
 
+    def is_about(self, key: bytes) -> bool:
+        """Whether something is held that is about a key itself."""
+        return key in self._about
+
     def is_known(self, key: bytes) -> bool:
         """Whether nothing is held that is about a key, or about what all keys share."""
         return key not in self._about and PARTITION not in self._about

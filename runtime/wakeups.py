@@ -61,9 +61,12 @@ class Wakeups:
                 self._apply(batch, fact)
 
     def is_anyone_due(self, until: datetime) -> bool:
-        """Whether somebody of whom nothing is held is due by then, as far as a look at the first ones tells."""
+        """Whether somebody of whom nothing is held is due by then, as far as a look at the first ones tells.
+
+        What all keys share counts as answered: it comes with other inputs than a flood does, and has its turn at once.
+        """
         entries = self._workspace.due(AT, until, after=b"", limit=LOOKED_AT)
-        return any(self._ahead.is_known(entry[9:]) for entry in entries)
+        return not all(self._ahead.is_about(entry[9:]) for entry in entries)
 
     def _answer_index(self, batch: Batch, kind: bytes, until: datetime, room: _Room) -> bool:
         """Answer the index's due entries, from behind the one where the last batch stopped: all have their turn.

@@ -17,8 +17,8 @@ from runtime.limits import Limits
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import PARTITION, Woken
 from runtime.read_ahead import UNDERSTOOD_MAX, Allowance, ReadAhead
-from runtime.record import Record, TopicPartition
-from schemas import topics
+from runtime.record import Outgoing, Record, TopicPartition
+from schemas import codec, topics
 from schemas.facts import CommandRejected, Fact, SchedulePaused, ScheduleResumed
 from schemas.faults import Fault, Refused
 from simulation.clock import ManualClock
@@ -93,6 +93,13 @@ def test_a_flood_is_answered_in_full_batches_when_it_is_about_whoever_is_due() -
     shell = flooded(Add(name="b"), wait=timedelta(milliseconds=700))
     shell.processor.step(0.0)
     assert answered_at_once(shell) == 50
+
+
+def test_of_a_flood_little_is_answered_at_once_although_what_all_keys_share_has_changed() -> None:
+    """That stands in another input, and has its turn in the same batch: then the others are known."""
+    shell = flooded(wait=timedelta(milliseconds=700))
+    shell.log.append([Outgoing(topics.CATALOG, 0, b"k", codec.dump(Add(name=PARTITION.decode())))])
+    assert answered_at_once(shell) == 50 // 25 + 1
 
 
 def test_a_key_waits_for_a_record_of_its_own_behind_the_flood() -> None:

@@ -60,7 +60,7 @@ class ToyCore:
         self.decided: list[tuple[str, Any, Moment]] = []
 
     def read(self, record: Record) -> tuple[bytes, Any] | None:
-        if record.topic != topics.SCHEDULE_CHANGES:
+        if record.topic not in (topics.SCHEDULE_CHANGES, topics.CATALOG):
             return None
         if record.value == b"impossible":
             raise AssertionError("an impossible state")
