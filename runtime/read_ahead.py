@@ -129,7 +129,7 @@ class ReadAhead:
             strand = self._strand_of(entry)
             if queue.is_answered(strand, record.offset):
                 continue
-            if not is_near:
+            if not is_near and key is None:
                 entry = Unanswered(record, entry.key)  # not even this name keeps what led to a refusal
             queue.append(strand, entry)
             self._count += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -69,10 +70,16 @@ def about(record: Record) -> bytes | None:
         return None
     try:
         event = orjson.loads(record.value or b"")
-        kind, tenant, name = COMMANDS[event["type"]], event["data"]["tenant"], event["data"]["name"]
-        return commands.key_for(kind, tenant, name) if _may_name(tenant) and _may_name(name) else None
+        kind, tenant, name = event["type"], event["data"]["tenant"], event["data"]["name"]
+        return _key_of(kind, tenant, name) if max(len(tenant), len(name)) <= NAME_CHARACTERS_MAX else None
     except (ValueError, LookupError, TypeError):
         return None
+
+
+@lru_cache(maxsize=4096)  # A flood names a few again and again, and whoever is due waits until it is looked at.
+def _key_of(kind: str, tenant: str, name: str) -> bytes | None:
+    """Whom a command of that type is about, if these may be its tenant and its name."""
+    return commands.key_for(COMMANDS[kind], tenant, name) if _may_name(tenant) and _may_name(name) else None
 
 
 def _may_name(text: str) -> bool:

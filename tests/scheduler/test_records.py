@@ -10,6 +10,7 @@ import pytest
 
 from runtime.machine import PARTITION
 from runtime.record import Record
+from scheduler import reading
 from scheduler.core import SchedulerCore
 from scheduler.forwarding import Misplaced
 from scheduler.partition import CatalogRead
@@ -93,6 +94,14 @@ def test_a_glance_tells_nothing_of_other_topics_nor_of_a_command_in_binary_mode(
         (name, text.encode()) for name, text in binary.items()
     ), NOW)  # fmt: skip
     assert core.about(nested) is None
+
+
+def test_a_glance_at_what_names_with_too_much_tells_nothing_and_keeps_none_of_it():
+    """What names led to is remembered: a megabyte each would be four gigabytes."""
+    before = reading._key_of.cache_info().currsize
+    value = orjson.dumps(EVENT | {"data": {"tenant": "acme", "name": "n" * 129}})
+    assert Shell().core.about(record(value)) is None
+    assert reading._key_of.cache_info().currsize == before
 
 
 @pytest.mark.parametrize("text", ["16", "-1", "x", "", "99999999999", "²"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from runtime.logs.reading import size_of
 from runtime.record import Record, TopicPartition
@@ -42,8 +43,9 @@ class Arrivals:
 
     def put(self, record: Record) -> None:
         """A record has come; one that is behind the position or of a partition that is not read is dropped."""
-        waiting = self._waiting.get(record[:2])  # type: ignore[call-overload]  # a tuple is as good a key
-        if waiting is not None and record.offset >= self._positions[record[:2]]:  # type: ignore[index]
+        place: Any = record[:2]  # a tuple is as good a key
+        waiting = self._waiting.get(place)
+        if waiting is not None and record.offset >= self._positions[place]:
             size = size_of(record)
             waiting.append((record, size))
             self.count += 1
@@ -90,7 +92,8 @@ class Arrivals:
             size += record_size
             self.count -= 1
             self._positions[partition] = record.offset + 1
-            self._pass_over(partition)
+            if waiting and isinstance(waiting[0], int):
+                self._pass_over(partition)
         self.size -= size
         return size
 

@@ -53,7 +53,7 @@ class KafkaReader:
         self._problem: LogError | None = None
         self._woken = False
         self._closed = False
-        self._behind: dict[TopicPartition, int] = {}  # where what has just come ends
+        self._behind: dict[tuple[str, int], int] = {}  # where what has just come ends
         self._names: dict[str, str] = {}
         self._appended_ms, self._appended_at = 0, EPOCH
         self._consumer = self.client(reader_config(settings) | {"error_cb": lambda _error: None}, logger=logger)
@@ -139,7 +139,7 @@ class KafkaReader:
         if error is None:
             record = self._record(message)
             self._arrivals.put(record)
-            self._behind[TopicPartition(record.topic, record.partition)] = record.offset + 1
+            self._behind[record[:2]] = record.offset + 1
             return
         topic, code = message.topic(), error.code()
         partition = TopicPartition(self._local(topic) if topic else "", message.partition() or 0)
@@ -159,7 +159,8 @@ class KafkaReader:
         """Behind what has just come the client may have met markers, which it keeps to itself."""
         behind, self._behind = self._behind, {}
         if behind:
-            for place in self._call(self._consumer.position, [self._wire(partition) for partition in behind]):
+            wires = [self._wire(TopicPartition(*place)) for place in behind]
+            for place in self._call(self._consumer.position, wires):
                 partition = TopicPartition(self._local(place.topic), place.partition)
                 if place.offset > behind[partition]:
                     self._arrivals.ended(partition, place.offset)
@@ -213,7 +214,7 @@ def headers_of(message: Message) -> Headers:
         found: Any = message.headers()  # a list of pairs, or None
     except (SystemError, UnicodeDecodeError):
         return ()
-    return tuple((name, value) for name, value in found or () if value is not None)
+    return tuple((name, value) for name, value in found if value is not None) if found else ()
 
 
 def instant(milliseconds: int) -> datetime:
