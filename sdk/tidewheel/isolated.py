@@ -60,6 +60,18 @@ def check(task: Task) -> None:
         ) from error
 
 
+def prepare() -> None:
+    """Start what processes are forked from: it takes a third of a second of a core, which the first attempts would pay.
+
+    Nobody waits for it. Without fork(2) there is nothing to start.
+    """
+    if _FORKS:
+        from multiprocessing import forkserver  # noqa: PLC0415 -- not everywhere
+
+        _MAKING.set_forkserver_preload(_PRELOADED)
+        forkserver.ensure_running()
+
+
 def refuse_inside() -> None:
     """RuntimeError in a task's process: its module would start a worker each time it is imported."""
     if multiprocessing.current_process().name == NAME:
@@ -124,8 +136,7 @@ class Isolated:
     def _start(self) -> None:
         if self._killed:
             raise RuntimeError("the worker ended before the process was made")
-        if _FORKS:
-            _MAKING.set_forkserver_preload(_PRELOADED)  # heard by a server that is not there yet
+        prepare()  # A server that has ended since is started again.
         self._process.name = _Name(NAME, {**os.environ, **variables(self._handout)})
         self._process.start()
         for end in self._theirs:

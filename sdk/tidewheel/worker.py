@@ -194,9 +194,11 @@ class Worker:
             raise ValueError("a worker needs at least one task or target: register one with @worker.task(name)")
         if self._session is not None:
             raise RuntimeError("this worker has been started already")
-        for task in self._tasks.values():
-            if isinstance(task, tasks.Task) and task.in_process:
-                isolated.check(task)
+        in_processes = [task for task in self._tasks.values() if isinstance(task, tasks.Task) and task.in_process]
+        for task in in_processes:
+            isolated.check(task)
+        if in_processes:
+            isolated.prepare()
         way = self._way()
         if self._caller is not None:
             self._caller.open(self.slots)

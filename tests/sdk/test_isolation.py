@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 import threading
+from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +54,19 @@ async def test_each_attempt_has_a_memory_of_its_own_and_its_words_come_through(q
         "[nightly.20260308T020000Z] remembering x",
         "[nightly.20260308T020000Z] progress: {'done': 1}",
     ]
+
+
+async def test_what_processes_are_forked_from_is_started_with_the_worker_that_needs_it(queue, isolate):
+    """To start it costs a third of a second of a core, when the first attempts, and all beside them, would wait."""
+    server: Any = forkserver._forkserver
+    server._stop()
+    worker = Worker(**queue.options, name="w0")
+    worker.task("remember")(isolated_tasks.remember)
+    await worker.start()
+    await worker.stop()
+    assert server._forkserver_pid is None
+    await isolate(isolated_tasks.remember)
+    assert server._forkserver_pid is not None
 
 
 async def test_each_attempt_has_the_environment_of_its_worker_as_it_is_when_it_starts(queue, isolate, monkeypatch):
