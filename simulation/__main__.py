@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from simulation.cluster import options as drawing
 from simulation.cluster.hour import __doc__ as HOUR  # noqa: N812 -- a text, not a module
 from simulation.cluster.options import Options
 from simulation.cluster.shrinking import shrink
-from simulation.cluster.verdict import Outcome, simulate
+from simulation.cluster.verdict import Outcome, simulate, simulate_untold
 
 FAILURES_TOLD_MAX = 20  # of one seed
 SECONDS_OF_AN_HOUR = 3600.0
@@ -65,12 +65,7 @@ def _outcomes(all_options: list[Options], jobs: int) -> Iterator[Outcome]:
         yield from map(simulate, all_options)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_without_story, all_options)
-
-
-def _without_story(options: Options) -> Outcome:
-    """Nobody reads it here, and it is some megabytes to carry from process to process."""
-    return replace(simulate(options), story=())
+        yield from pool.map(simulate_untold, all_options)
 
 
 def _replayed(options: Options) -> bool:

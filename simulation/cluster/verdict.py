@@ -57,6 +57,11 @@ def simulate(options: Options, tell: Callable[[str], None] | None = None) -> Out
     return replace(outcome, core_seconds=time.process_time() - began)
 
 
+def simulate_untold(options: Options) -> Outcome:
+    """The same for another process that has no use for the story: it is some megabytes to carry there."""
+    return replace(simulate(options), story=())
+
+
 def _simulated(options: Options, tell: Callable[[str], None] | None) -> Outcome:
     world = World(options, tell)
     try:
