@@ -117,10 +117,12 @@ class Workspace:
         self._states: OrderedDict[bytes, Any] = OrderedDict()
         self._dirty: dict[bytes, None] = {}
         self._changes: dict[bytes, bytes | None] = {}
-        self._asked: dict[bytes, Wakeup] = {}  # what states of this batch want, until a fact changes them
+        self._asked: dict[bytes, Wakeup] = {}  # what states at hand want, until a fact changes them
         self._wakeups: dict[bytes, Wakeup] = {}
         self._staged: dict[bytes, bytes | None] = {}
+        self._staged_index: dict[bytes, bytes | None] = {}  # those of them that are derived
         self._floors: dict[bytes, bytes | None] = {AT: AT, EVIDENCE: EVIDENCE}
+        self._gone = {AT, EVIDENCE}  # of which the first entry is to be sought from its floor
         self._opened = False  # whether the core was asked what is to be said first
 
     @property
@@ -163,20 +165,17 @@ class Workspace:
         index: dict[bytes, bytes | None] = {}
         for key in self._dirty:
             self._index(key, index)
-        self._staged = rows | index
+        self._staged, self._staged_index = rows | index, index
         return rows
 
     def apply(self, extra: dict[bytes, bytes | None]) -> None:
         """Make the staged batch, with `extra`, part of the store."""
-        changes = self._staged | extra
-        self._store.apply(changes)
-        for entry, value in changes.items():
-            if value is not None:
-                self._lower_floor(entry)
+        self._store.apply(self._staged | extra)
+        for entry, value in self._staged_index.items():
+            self._move_floor(entry, value)
         self._dirty.clear()
-        self._asked.clear()
         self._changes.clear()
-        self._staged = {}
+        self._staged, self._staged_index = {}, {}
         self._forget_old_states()
 
     def due(self, kind: bytes, until: datetime, *, after: bytes, limit: int) -> list[bytes]:
@@ -198,6 +197,7 @@ class Workspace:
         wanted = wakeup.at if kind == AT else wakeup.on_evidence_at
         if wanted is None or instant_bytes(wanted) != entry[1:9]:
             self._store.apply({entry: None})
+            self._move_floor(entry, None)
 
     def earliest_wakeup(self) -> datetime | None:
         """The earliest wakeup of either kind: of those that are stored, and of keys that the batch has changed."""
@@ -216,7 +216,7 @@ class Workspace:
                 index = {}
                 self._forget_old_states()
         self._store.apply(index)
-        self._floors = {AT: AT, EVIDENCE: EVIDENCE}
+        self._floors, self._gone = {AT: AT, EVIDENCE: EVIDENCE}, {AT, EVIDENCE}
 
     def opening(self, now: datetime) -> Sequence[Any]:
         """What the core has to say when it has been opened; once."""
@@ -280,26 +280,35 @@ class Workspace:
     def _floor(self, kind: bytes) -> bytes:
         """The first entry of `kind`, sought from the last known one: deleted entries are not walked over twice."""
         floor = self._floors[kind]
-        if floor is not None and self._store.get(floor) is None:
+        if floor is not None and kind in self._gone:
             first = next(iter(self._store.scan(floor, _ENDS[kind])), None)
             floor = self._floors[kind] = None if first is None else first[0]
+            self._gone.remove(kind)
         return floor if floor is not None else _ENDS[kind]
 
-    def _lower_floor(self, entry: bytes) -> None:
+    def _move_floor(self, entry: bytes, value: bytes | None) -> None:
+        """Whether an entry that was written is the first one now, or was it and is gone."""
         kind = entry[:1]
-        if kind in self._floors:
-            floor = self._floors[kind]
-            if floor is None or entry < floor:
-                self._floors[kind] = entry
+        if kind not in self._floors:
+            return
+        floor = self._floors[kind]
+        if value is None:
+            if entry == floor:
+                self._gone.add(kind)
+        elif floor is None or entry < floor:
+            self._floors[kind] = entry
+            self._gone.discard(kind)
 
     def forget_states(self) -> None:
         """Load each state anew when it is next asked for, as a new owner does. Between batches."""
         self._states.clear()
+        self._asked.clear()
         self._wakeups.clear()
 
     def _forget_old_states(self) -> None:
         while len(self._states) > STATES_MAX:
             key, _ = self._states.popitem(last=False)
+            self._asked.pop(key, None)
             self._wakeups.pop(key, None)
 
 
