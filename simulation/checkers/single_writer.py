@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simulation.checkers import letting_go
-from simulation.checkers.reading import Changelog, changelogs, sequence_of
+from simulation.checkers.reading import Changelog, Sequence, changelogs, sequence_of
 from simulation.evidence import Committed, Evidence, Place, Violation
 
 ID = "I3"
@@ -66,14 +66,16 @@ def _signed(evidence: Evidence, log: Changelog) -> Iterator[Violation]:
 
 def _by_sequence(topic: str, partition: int, records: tuple[Committed, ...]) -> Iterator[Violation]:
     newest: dict[tuple[str, int], int] = {}
+    before: Sequence | None = None
     for record in records:
         sequence = sequence_of(record)
-        if sequence is None:
+        if sequence is None or sequence == before:  # all of one transaction
             continue
-        owner = sequence[:2]
+        before, owner = sequence, sequence[:2]
         if sequence.number < newest.get(owner, 0):
             what = f"a record of {owner[0]}-{owner[1]} transaction {sequence.number} after one of {newest[owner]}"
             yield Violation(invariant=ID, what=what, where=Place(topic, partition, record.offset))
+            before = None  # each such record is told
         newest[owner] = max(sequence.number, newest.get(owner, 0))
 
 
@@ -81,12 +83,15 @@ def _by_epoch(
     evidence: Evidence, topic: str, partition: int, records: tuple[Committed, ...]
 ) -> Iterator[Violation]:  # fmt: skip
     newest: dict[str, int] = {}
+    before: int | None = None
     for record in records:
-        if record.transaction is None:
+        if record.transaction is None or record.transaction == before:
             continue
+        before = record.transaction
         transaction = evidence.transactions[record.transaction]
         id_, epoch = transaction.transactional_id, transaction.epoch
         if epoch < newest.get(id_, epoch):
             what = f"a record of {id_} by producer epoch {epoch} after one by {newest[id_]}"
             yield Violation(invariant=ID, what=what, where=Place(topic, partition, record.offset))
+            before = None
         newest[id_] = max(epoch, newest.get(id_, epoch))

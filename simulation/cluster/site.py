@@ -36,6 +36,7 @@ class Site:
         self.history = History(self.now)
         self.layout = topics.Layout(schedule=options.schedule_partitions, shard=options.shard_partitions)
         self.agenda = agenda(options)
+        self._at, self._now = 0.0, self.agenda.began_at  # what was asked for last
         self.retention = situations.KEPT if options.has("kept") else topics.Retention()
         self.under_faults = True
         self.freezes: dict[tuple[str, str], list[dict[str, Any]]] = {}  # put last, by tenant and name of the definition
@@ -46,7 +47,10 @@ class Site:
 
     def now(self) -> datetime:
         """The true time."""
-        return self.agenda.began_at + timedelta(milliseconds=int(self.loop.seconds * 1000))
+        if self.loop.seconds != self._at:
+            self._at = self.loop.seconds
+            self._now = self.agenda.began_at + timedelta(milliseconds=int(self._at * 1000))
+        return self._now
 
     def instant(self, seconds: float) -> datetime:
         """The true time so many seconds after the beginning."""

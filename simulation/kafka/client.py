@@ -122,6 +122,7 @@ class Message:
         return self._error
 
 
+@lru_cache(maxsize=1024)  # a member quotes the same one with each of its transactions
 def packed(membership: Membership) -> bytes:
     """A membership as the client hands it out."""
     number = membership.generation.to_bytes(4, sys.byteorder, signed=True)
@@ -129,6 +130,7 @@ def packed(membership: Membership) -> bytes:
     return MAGIC + number + rest.encode()
 
 
+@lru_cache(maxsize=1024)
 def unpacked(metadata: bytes) -> Membership:
     """A membership that was handed out."""
     group, member, instance = metadata[GENERATION.stop :].decode().split("\0")

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+
+from schemas.frozen import frozen
 
 # A commit takes some milliseconds. It is repeated after `socket.timeout.ms`, which is never below this.
 SLOW_SECONDS = 1.0
@@ -26,7 +27,7 @@ REMEMBERED = 100  # lines and errors of one transaction
 EPOCH_BITS = 16  # of a broker's epoch, which begins anew with each producer id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seen:
     """What was noticed between `begin` and the return of `commit` or `abort`."""
 

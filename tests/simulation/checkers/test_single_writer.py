@@ -53,6 +53,16 @@ def test_an_output_behind_one_of_a_later_transaction_came_from_another_writer():
     assert found(given) == ["I3 runs-0@2: a record of scheduler-0 transaction 2 after one of 3"]
 
 
+def test_each_output_of_an_overtaken_transaction_is_told():
+    given = calm()
+    for _ in range(2):
+        given.append(topics.RUNS, created(), headers={"tw-seq": "scheduler-0-2"})
+    assert found(given) == [
+        "I3 runs-0@2: a record of scheduler-0 transaction 2 after one of 3",
+        "I3 runs-0@3: a record of scheduler-0 transaction 2 after one of 3",
+    ]
+
+
 def test_a_record_behind_one_of_a_later_producer_is_not_fenced():
     given = calm()
     for number, epoch in ((1, 7), (2, 6)):
