@@ -72,13 +72,12 @@ class Held:
                 return
             yield entry[2], reason, _later(max(entry[0], entry[2].queued_at), began_at), until
 
-    def added(self, run: OpenRun) -> None:
-        """A run waits from now on."""
-        key = leaf_key(run)
-        untold = self._untold.get(key)
+    def added(self, run: OpenRun, leaf: Leaf) -> None:
+        """A run waits in a leaf from now on."""
+        untold = self._untold.get(leaf.key)
         if untold is not None:
             untold.note(run)
-        self.changed(self._waiting.leaves[key])
+        self.changed(leaf)
 
     def removed(self, run: OpenRun) -> None:
         """A run waits no longer."""

@@ -179,6 +179,8 @@ class Limits:
 
     def pace(self, tenant: str, at: datetime) -> list[str]:
         """A run of the tenant is handed out: whose rate is used further now, "" for the queue's."""
+        if not self.has_rate(tenant):
+            return []
         asked = {"": self._queue_rate(), tenant: self.portion(tenant).rate}
         paced = [(name, rate) for name, rate in asked.items() if rate is not None]
         for name, rate in paced:

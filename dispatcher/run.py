@@ -20,6 +20,7 @@ from schemas.facts import AttemptOutcome, BreakerPolicy, RunCreated, RunDeferRea
 # worker stops two thirds of a lease after it began, if nobody hears of it, and the run must not be another's by then.
 START_BY = timedelta(seconds=10)
 START_BY_PER_LEASE = 3
+_LONG_LEASE = START_BY * START_BY_PER_LEASE
 DEADLINE, START_WITHIN = "deadline", "start_within"  # why a run expires, by what limits it
 
 
@@ -132,7 +133,7 @@ class OpenRun:
     @property
     def start_by(self) -> timedelta:
         """How long after a hand-out its worker may still begin."""
-        return min(START_BY, self.lease_duration / START_BY_PER_LEASE)
+        return START_BY if self.lease_duration >= _LONG_LEASE else self.lease_duration / START_BY_PER_LEASE
 
     @property
     def unstarted_until(self) -> datetime | None:

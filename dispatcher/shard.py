@@ -98,6 +98,7 @@ class Shard:
         self._dirty_workers: dict[str, None] = {}
         self._dirty_rows: dict[tuple[bytes, str], None] = {}
         self._saved_head = head
+        self._budgets_minute = -1  # in which budgets were last looked through: in one minute none is over anew
 
     # --- questions ------------------------------------------------------------------------------------------------
 
@@ -140,9 +141,9 @@ class Shard:
     def wait(self, run: OpenRun) -> None:
         """A run waits for a worker, now or from `not_before` on."""
         self.limits.began_to_wait(run)
-        self.waiting.add(run)
+        leaf = self.waiting.add(run)
         self.deferrals.added(run)
-        self.held.added(run)
+        self.held.added(run, leaf)
         self.deadlines.not_before(key_of(run), run.expires_at())
 
     def line_up(self, run: OpenRun) -> None:
@@ -156,9 +157,9 @@ class Shard:
         self.deferrals.removed(run)
         self.held.removed(run)
         run.held_by = breaker
-        self.waiting.add(run)
+        leaf = self.waiting.add(run)
         self.deferrals.added(run)
-        self.held.added(run)
+        self.held.added(run, leaf)
 
     def stop_waiting(self, run: OpenRun) -> None:
         """A run waits no longer."""
@@ -326,6 +327,10 @@ class Shard:
 
     def _forget_budgets(self, at: datetime) -> None:
         """Those in whose ten minutes nothing was tried; the longest untouched stand first."""
+        minute = budgets.minute_of(at)
+        if minute == self._budgets_minute:
+            return
+        self._budgets_minute = minute
         gone = list(takewhile(lambda budget: budgets.is_over(budget, at), self.holds.budgets.values()))
         for budget in gone:
             del self.holds.budgets[budget.subject]
@@ -333,6 +338,8 @@ class Shard:
 
     def _budget_changed(self, subject: str) -> None:
         self._touch_row(BUDGET, subject)
+        if not self.waiting.has_retries:
+            return  # mostly: those of first attempts change, and hold nobody
         tenant, _, schedule = subject.partition("/")
         self.waiting.budget_changed(tenant, schedule)
         for leaf in self.waiting.of_schedule(tenant, schedule):

@@ -59,9 +59,10 @@ class Share:
 
     def serve(self, tenant: str) -> list[str]:
         """A run of the tenant is handed out. All who stand elsewhere now, as seen from the level."""
-        used, stands_at = self._used(tenant), self.stands_at(tenant)
-        self.at_work[tenant] += 1
-        self._use(tenant, used + HAND_OUT // self._weight_of(tenant))
+        used, weight, at_work = self._used(tenant), self._weight_of(tenant), self.at_work[tenant]
+        stands_at = used + at_work * (RESERVED // weight)
+        self.at_work[tenant] = at_work + 1
+        self._use(tenant, used + HAND_OUT // weight)
         self._rise(used, stands_at)
         return [tenant, *self._forget()]
 

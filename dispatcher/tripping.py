@@ -163,6 +163,8 @@ class Breakers:
 
     def note(self, run: OpenRun, fact: AttemptFinished, *, next_offset: int) -> None:
         """An attempt ended; it counts where it was handed out since the breaker last changed."""
+        if fact.outcome is AttemptOutcome.SUCCEEDED and not (self._closed or self._tripped or fact.held):
+            return  # mostly: nobody has anything to forget
         policy = self._policy_of(run.tenant) or breakers.DEFAULT
         if fact.held:
             self.lose(run.aboard(fact.outcome), fact.finished_at, blame=fact.blame, next_offset=next_offset)
@@ -204,6 +206,8 @@ class Breakers:
 
     def taken(self, run: OpenRun) -> None:
         """A run is with a worker, since the instant that it says."""
+        if not self._tripped:
+            return  # nearly always
         self._tried(run, lambda probes, key: probes.__setitem__(key, run.handed_out()))
         if self._suspects and self._is_probe_of_suspect(run):
             self._suspected[key_of(run)] = run
@@ -211,8 +215,9 @@ class Breakers:
 
     def given_back(self, run: OpenRun) -> None:
         """A run is with a worker no longer."""
-        self._tried(run, lambda probes, key: probes.pop(key, None))
-        if self._suspected.pop(key_of(run), None) is not None:
+        if self._tripped:
+            self._tried(run, lambda probes, key: probes.pop(key, None))
+        if self._suspected and self._suspected.pop(key_of(run), None) is not None:
             self.suspects_changed()
 
     def ran_over(self, incarnation: str, aboard: Aboard) -> None:

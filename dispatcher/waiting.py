@@ -167,14 +167,15 @@ class Waiting:
 
     # --- changes --------------------------------------------------------------------------------------------------
 
-    def add(self, run: OpenRun) -> None:
-        """A run waits from now on."""
+    def add(self, run: OpenRun) -> Leaf:
+        """A run waits from now on; in which leaf."""
         key = leaf_key(run)
         leaf = self.leaves.get(key) or self._new_leaf(key)
         self.in_lane[run.lane] = self.in_lane.get(run.lane, 0) + 1
         self._in_lane_of[run.lane, run.tenant] += 1
         leaf.queue.add(entry_of(run))
         self._set_head(leaf)
+        return leaf
 
     def remove(self, run: OpenRun) -> None:
         """A run waits no longer; its place is found by what it was added with."""
@@ -227,6 +228,11 @@ class Waiting:
             self._openings.not_before(task, first[0])
 
     # --- questions ------------------------------------------------------------------------------------------------
+
+    @property
+    def has_retries(self) -> bool:
+        """Whether any run waits that needs a retry budget."""
+        return bool(self._of_schedule)
 
     def has_others(self, lane: str, tenant: str) -> bool:
         """Whether anyone but a tenant waits in a lane."""
