@@ -6,7 +6,7 @@ thousands of facts.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from schemas.internal import HandOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from dispatcher.figures import ShardFigures
     from runtime.observer import States
@@ -48,22 +48,32 @@ GAUGES = (
 
 
 class Tally:
-    """What a batch adds to counters."""
+    """What a batch adds to counters and histograms."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._sums: Counter[tuple[Metric, Labels]] = Counter()
+        self._seconds: defaultdict[tuple[Metric, Labels], list[float]] = defaultdict(list)
 
     def add(self, name: Metric, amount: int = 1, **labels: str) -> None:
         """Count what is told with the batch."""
         self._sums[name, tuple(labels.items())] += amount
 
+    def time(self, name: Metric, took: timedelta, *labels: tuple[str, str]) -> None:
+        """Observe it when the batch is told; what ends before it begins, as clocks differ, took no time."""
+        self._seconds[name, labels].append(max(took.total_seconds(), 0.0))
+
     def tell(self) -> None:
         """All of it, and begin anew."""
-        bounded = self._telemetry.bounded
         for (name, labels), amount in self._sums.items():
-            self._telemetry.count(name, {label: bounded(label, value) for label, value in labels}, amount)
+            self._telemetry.count(name, self._bounded(labels), amount)
+        for (name, labels), seconds in self._seconds.items():
+            self._telemetry.observe(name, self._bounded(labels), *seconds)
         self._sums.clear()
+        self._seconds.clear()
+
+    def _bounded(self, labels: Labels) -> dict[str, str]:
+        return {label: self._telemetry.bounded(label, value) for label, value in labels}
 
 
 class SchedulerFigures:
@@ -93,8 +103,7 @@ class SchedulerFigures:
         self._tally.add(Metric.RUNS_CREATED, tenant=fact.tenant, cause=fact.cause)
         # What was due by then had its decision; its run comes of something else: an end, a turn, a person.
         if fact.cause is Cause.SCHEDULE and fact.due_at > self._decided_until:
-            late = (fact.created_at - fact.due_at).total_seconds()
-            self._telemetry.observe(Metric.SCHEDULING_DELAY_SECONDS, {}, max(late, 0.0))
+            self._tally.time(Metric.SCHEDULING_DELAY_SECONDS, fact.created_at - fact.due_at)
 
     def _skipped(self, fact: OccurrenceSkipped) -> None:
         self._backlogs.hear(fact)
@@ -148,15 +157,12 @@ class DispatcherFigures:
         """Only a first attempt waited from when its run was due; what others waited for stands in no fact."""
         if fact.attempt == 1:
             run = fact.run
-            waited = (fact.handed_out_at - max(run.due_at, run.created_at)).total_seconds()
-            labels = {"queue": self._telemetry.bounded("queue", run.job.queue), "lane": run.job.priority}
-            self._telemetry.observe(Metric.RUN_WAIT_SECONDS, labels, max(waited, 0.0))
+            waited = fact.handed_out_at - max(run.due_at, run.created_at)
+            labels = ("queue", run.job.queue), ("lane", run.job.priority)
+            self._tally.time(Metric.RUN_WAIT_SECONDS, waited, *labels)
 
     def _started(self, fact: AttemptStarted) -> None:
-        took = (fact.started_at - fact.handed_out_at).total_seconds()
-        self._telemetry.observe(
-            Metric.START_SECONDS, {"queue": self._telemetry.bounded("queue", fact.queue)}, max(took, 0.0)
-        )  # fmt: skip
+        self._tally.time(Metric.START_SECONDS, fact.started_at - fact.handed_out_at, ("queue", fact.queue))
 
     def _attempt_finished(self, fact: AttemptFinished) -> None:
         self._tally.add(Metric.ATTEMPTS_FINISHED, queue=fact.queue, outcome=fact.outcome)

@@ -293,11 +293,12 @@ class Telemetry:
         assert isinstance(metric, Gauge)
         (metric.labels(**labels) if labels else metric).set(value)
 
-    def observe(self, name: Metric, labels: Mapping[str, str], seconds: float) -> None:
-        """Add an observation to a histogram."""
+    def observe(self, name: Metric, labels: Mapping[str, str], *seconds: float) -> None:
+        """Add observations to a histogram."""
         metric = self._series_of(name, labels)
         assert isinstance(metric, Histogram)
-        metric.observe(seconds)
+        for each in seconds:
+            metric.observe(each)
 
     def _series_of(self, name: Metric, labels: Mapping[str, str]) -> Any:
         """Found once: to look it up costs more than to count. Not of gauges, whose series come and go."""

@@ -76,7 +76,7 @@ class StoryTelemetry(Telemetry):
     def set(self, name: Metric, labels: Mapping[str, str], value: float) -> None:
         """Nobody looks."""
 
-    def observe(self, name: Metric, labels: Mapping[str, str], seconds: float) -> None:
+    def observe(self, name: Metric, labels: Mapping[str, str], *seconds: float) -> None:
         """Nobody measures."""
 
     def forget(self, name: Metric, labels: Mapping[str, str]) -> None:
