@@ -121,6 +121,8 @@ def decision_parts(head: DecisionHead, facts: Sequence[bytes]) -> list[bytes]:
 
 
 def _cut(facts: Sequence[bytes]) -> list[list[bytes]]:
+    if sum(map(len, facts)) <= PART_BYTES_MAX:
+        return [[*facts]]  # mostly
     parts: list[list[bytes]] = [[]]
     size = 0
     for fact in facts:

@@ -52,7 +52,7 @@ SOON = timedelta(milliseconds=500)  # before a full batch of commands ends, on a
 FEW = 25  # of a batch such a part: what is due waits for the one that is under way, some 10 ms of commands
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
 ABSENT_FOR = timedelta(minutes=1)  # that a topic was not there is believed: Kafka is asked for it for half a second
-OF_THE_SHELL = (ClockHeld, ClockReleased, GapAccepted)  # facts that the shell itself states, of no core's state
+OF_THE_SHELL = frozenset({ClockHeld, ClockReleased, GapAccepted})  # facts that the shell states, of no state of a core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +394,7 @@ class Processor:
 
     def _destination(self, fact: Fact) -> tuple[bytes | None, Sequence[Output]]:
         """The key that a fact evolves (None: no core's), and where it is published."""
-        if isinstance(fact, OF_THE_SHELL):
+        if type(fact) in OF_THE_SHELL:
             return None, (Output(topic=topics.RUN_EVENTS, key=fact.subject, fact=fact),)
         key = self._core.key_of(fact)
         return key, self._core.route(self._workspace.state(key), fact)

@@ -141,7 +141,8 @@ class Workspace:
 
     def evolve(self, key: bytes, fact: Any) -> None:
         """Let a fact change a key's state."""
-        self._states[key] = self._core.evolve(self.state(key), fact)
+        state = self._states.get(key) or self.state(key)  # at hand: the fact was decided on it
+        self._states[key] = self._core.evolve(state, fact)
         self._dirty[key] = None
         self._asked.pop(key, None)
 

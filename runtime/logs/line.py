@@ -36,7 +36,9 @@ class Line:
         """OSError when the other end is gone."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._lock:
-            self._end.sendall(_SIZE.pack(len(data)) + data)
+            sent = self._end.sendmsg((_SIZE.pack(len(data)), data)) - _SIZE.size
+            if sent < len(data):
+                self._end.sendall(memoryview(data)[sent:])
 
     def receive(self) -> Any:
         """The next message; EOFError or OSError when the other end is gone."""
