@@ -24,6 +24,9 @@ from schemas.faults import Refused
 # Records that are understood as they come: the next batch. Of the others an input is larger than its record, what is
 # said of one that cannot be read is larger still, and to understand it is what would make those wait that are due.
 UNDERSTOOD_MAX = 500
+# Of those whom a glance tells nothing of, what is understood is kept while a partition holds no more than that: a few
+# thousand runs, which would be read twice. An input takes up to three times the memory of its record.
+KEPT_BYTES_MAX = 2 * 1024 * 1024
 _NO_BOUNDS: Mapping[TopicPartition, int] = MappingProxyType({})
 
 if TYPE_CHECKING:
@@ -129,7 +132,7 @@ class ReadAhead:
             strand = self._strand_of(entry)
             if queue.is_answered(strand, record.offset):
                 continue
-            if not is_near and key is None:
+            if not is_near and key is None and (entry.input is None or self._bytes >= KEPT_BYTES_MAX):
                 entry = Unanswered(record, entry.key)  # not even this name keeps what led to a refusal
             queue.append(strand, entry)
             self._count += 1

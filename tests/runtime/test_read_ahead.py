@@ -16,7 +16,7 @@ from runtime.continuity import Halted
 from runtime.limits import Limits
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import PARTITION, Woken
-from runtime.read_ahead import UNDERSTOOD_MAX, Allowance, ReadAhead
+from runtime.read_ahead import KEPT_BYTES_MAX, UNDERSTOOD_MAX, Allowance, ReadAhead
 from runtime.record import Outgoing, Record, TopicPartition
 from schemas import codec, topics
 from schemas.facts import CommandRejected, Fact, SchedulePaused, ScheduleResumed
@@ -410,7 +410,7 @@ def test_beside_a_flood_that_leaves_no_room_in_the_process_a_partition_goes_on()
 
 
 def test_what_is_far_from_its_turn_is_understood_when_it_comes() -> None:
-    """Neither its input nor what is wrong with it is kept meanwhile."""
+    """What is wrong with it is not kept meanwhile."""
     ahead = ReadAhead(read, no_glance, strand, (CHANGES,), records_max=10_000, bytes_max=1 << 20)
     ahead.add(record(CHANGES, number, b"refused" if number % 1000 == 999 else b"a") for number in range(6000))
     taken = ahead.take(6000, 1 << 20)
@@ -441,6 +441,22 @@ def test_where_a_glance_tells_whom_it_is_about_no_more_is_done_until_its_turn() 
         (b"b", "input", False), (None, None, True), (b"c", "input", False),
     ]  # fmt: skip
     assert ahead.is_known(b"poisoned")
+
+
+def test_what_a_glance_tells_nothing_of_is_understood_once_while_little_is_held() -> None:
+    understood: list[int] = []
+
+    def reading(given: Record) -> tuple[bytes, str] | None:
+        understood.append(given.offset)
+        return b"a", "input"
+
+    ahead = ReadAhead(reading, no_glance, strand, (CHANGES,), records_max=10_000, bytes_max=1 << 30)
+    ahead.add(record(CHANGES, number, b"a") for number in range(600))
+    ahead.add(record(CHANGES, number, b"a" * (KEPT_BYTES_MAX // 2)) for number in range(600, 604))
+    assert understood == [*range(604)]
+    taken = ahead.take(604, 1 << 30)
+    assert [(entry.record.offset, entry.input) for entry in taken] == [(number, "input") for number in range(604)]
+    assert understood == [*range(604), 602, 603]
 
 
 def test_of_a_flood_that_cannot_be_read_no_more_is_kept_than_the_records() -> None:
