@@ -16,8 +16,8 @@ full the storm also takes processor time from them, which no order of hand-outs 
 how much.
 
 Brokers run for months: this one has both of its compilers, and before the floor it goes through a flood of WARM runs,
-which are worked off by then. FLOOR, STORM (seconds), PARTITIONS, WORKERS, SLOTS (of each), WORK (seconds of a run),
-TIMEOUT (of one that hangs) and RUNNING (a quota of each tenant; 0: none) make it another experiment.
+which are worked off by then. FLOOR, STORM (seconds), PARTITIONS, PROCESSES, WORKERS, SLOTS (of each), WORK (seconds of
+a run), TIMEOUT (of one that hangs) and RUNNING (a quota of each tenant; 0: none) make it another experiment.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ WARM_UP_SECONDS = int(os.environ.get("WARM_UP", "75"))  # and so are they
 LOOK_SECONDS = 0.5
 THROUGHPUT_MIN, AGE_RATIO_MAX, JAIN_MIN = 0.95, 2, 0.95  # the marks
 NAMESPACE = "isolation."
+PROCESSES = int(os.environ.get("PROCESSES", "1"))  # of schedulers and of dispatchers: an interpreter each
 PARTITIONS = int(os.environ.get("PARTITIONS", "2"))  # of each topic: as many as cores, for each has its own commits
 UNSENT_MAX = 50_000  # records that the producer may hold: half of what it would
 NORMAL, BULK = "normal", "bulk"
@@ -139,8 +140,8 @@ def main() -> None:
 
 
 def fleet_of(folder: Path, bootstrap: str) -> Fleet:
-    """One process for each role, and workers on Kafka that have names."""
-    roles = {"scheduler": 1, "dispatcher": 1, "projector": 1}
+    """PROCESSES for each owning role, and workers on Kafka that have names."""
+    roles = {"scheduler": PROCESSES, "dispatcher": PROCESSES, "projector": 1}
     fleet = Fleet(
         folder, bootstrap, namespace=NAMESPACE, roles=roles, workers=0, slots=SLOTS, partitions=PARTITIONS
     )  # fmt: skip

@@ -30,6 +30,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,10 +45,10 @@ from bench.line import (
     Server,
     children_of,
     finished_rows,
+    followed,
     free_port,
     percentile,
     print_micros,
-    processor_seconds,
     spelt,
     wait_until_ready,
 )
@@ -74,7 +75,7 @@ TOPICS = (topics.RUNS, topics.RUN_EVENTS, topics.changelog_topic("scheduler"))  
 
 PARTS = os.environ.get("PARTS", "creation,line").split(",")
 RATES = [int(rate) for rate in os.environ.get("RATES", "100,500,1000").split(",") if rate]
-FLOOD = int(os.environ.get("FLOOD", "1500"))  # schedules due in each second of it
+FLOOD = int(os.environ.get("FLOOD", "2000"))  # schedules due in each second of it
 PARTITIONS = int(os.environ.get("PARTITIONS", "4"))
 WARM_RATE, WARM_SECONDS = 500, int(os.environ.get("WARM", "90"))
 LINE = "line."
@@ -120,7 +121,7 @@ def print_line(running: Server, log: KafkaLog) -> None:
             print_start_delays(log, running.notes, rate, spread=spread)
     if FLOOD:
         whole = flooded(running, log, FLOOD)
-        say(f"whole runs per second  {whole.rate:6.0f}")
+        say(f"whole runs per second  {whole.rate:6.0f}   in all {whole.in_all:.0f}")
         print_micros(whole)
 
 
@@ -315,14 +316,12 @@ def flooded(running: Server, log: KafkaLog, schedules: int) -> Flood:
     before = finished_rows(running.data)
     first = put_schedules(log, schedules, seconds=FLOOD_SECONDS)
     time.sleep(max(0.0, first - time.time()))
-    runs, began = schedules * FLOOD_SECONDS, processor_seconds(running)
-    deadline = first + FLOOD_SECONDS_MAX
-    while (done := finished_rows(running.data) - before) < runs and time.time() < deadline:
-        time.sleep(0.05)
-    rate, ended = done / (time.time() - first), processor_seconds(running)
-    if done < runs:
-        say(f"the flood was cut: {done} of {runs} runs have ended within {FLOOD_SECONDS_MAX} s")
-    return Flood(rate, {name: (ended[name] - began[name]) / max(1, done) * 1e6 for name in began})
+    finished = partial(_finished_since, running, before)
+    return followed(running, finished, schedules * FLOOD_SECONDS, seconds_max=FLOOD_SECONDS_MAX)
+
+
+def _finished_since(running: Server, before: int) -> int:
+    return finished_rows(running.data) - before
 
 
 @contextlib.contextmanager

@@ -3,8 +3,9 @@
 start delay      K schedules due every second; start of the user's code minus the instant at which its run was due
   on the second  all K at the same instant, as `0 * * * *` makes it: the last one waits for K others to be handed out
   spread         by a jitter of a second, evenly: what a run waits for by itself
-whole runs/s     more schedules than can be served; outcomes folded into rows per second while saturated
-processor        its time a run, meanwhile, of the server and of its children
+whole runs/s     more schedules than can be served; outcomes folded into rows per second while saturated: of a finite
+                 flood from the first tenth of its rows to the last. In all: from the first instant due to the last row
+processor        its time a run, in all, of the server and of its children
 floor            one loop that writes the same number of records and rows with nothing in between
 """
 
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ from bench.line_tasks import NOTE
 from projections.store import tables
 
 SECONDS = 10
-FLOOD_SECONDS = 5
+FLOOD_SECONDS = 15
+LOOK_SECONDS = 0.25  # between looks at how many rows there are, which cost time of the same processors
 WARM_UP_SECONDS = 3
 REGISTERED_PER_SECOND = 60  # by eight clients at once, on a slow day
 SLOTS = 1000
@@ -50,9 +52,13 @@ class Server:
 
 
 class Flood(NamedTuple):
-    """What became of more runs than could be served: how many a second, and microseconds of processor time a run."""
+    """What became of more runs than could be served: how many a second, and microseconds of processor time a run.
+
+    `rate` is that of the saturated line, `in_all` begins before it is and ends when the last row is there.
+    """
 
     rate: float
+    in_all: float
     micros: Mapping[str, float]
 
 
@@ -66,7 +72,10 @@ def main() -> None:
     with server() as running:
         whole = flood(running, int(os.environ.get("FLOOD", "2500")))
     least = floor()
-    print(f"whole runs per second        {whole.rate:8.0f}   floor {least:8.0f}   ratio {whole.rate / least:.3f}")
+    print(
+        f"whole runs per second        {whole.rate:8.0f}   floor {least:8.0f}   ratio {whole.rate / least:.3f}"
+        f"   in all {whole.in_all:.0f}"
+    )
     print_micros(whole)
 
 
@@ -179,11 +188,27 @@ def flood(running: Server, schedules: int) -> Flood:
     """
     first = register(running, schedules, instants=FLOOD_SECONDS)
     time.sleep(first - time.time())
-    runs, began = schedules * FLOOD_SECONDS, processor_seconds(running)
-    while finished_rows(running.data) < runs:
-        time.sleep(0.05)
-    rate, ended = runs / (time.time() - first), processor_seconds(running)
-    return Flood(rate, {name: (ended[name] - began[name]) / runs * 1e6 for name in began})
+    return followed(running, lambda: finished_rows(running.data), schedules * FLOOD_SECONDS)
+
+
+def followed(running: Server, finished: Callable[[], int], runs: int, *, seconds_max: float = 600) -> Flood:
+    """Look how many of the runs have ended until all have, or until nobody waits any more."""
+    before, looks = processor_seconds(running), [(time.time(), 0)]
+    while looks[-1][1] < runs and looks[-1][0] < looks[0][0] + seconds_max:
+        time.sleep(LOOK_SECONDS)
+        looks.append((time.time(), finished()))
+    after, (ended, done) = processor_seconds(running), looks[-1]
+    if done < runs:
+        print(f"the flood was cut: {done} of {runs} runs have ended within {seconds_max:.0f} s", flush=True)
+    micros = {name: (after[name] - before[name]) / max(1, done) * 1e6 for name in before}
+    return Flood(rate_between(looks, done // 10, done - done // 10), done / (ended - looks[0][0]), micros)
+
+
+def rate_between(looks: Sequence[tuple[float, int]], least: int, most: int) -> float:
+    """By the looks at which so many had ended, as near as there are any."""
+    began, first = next(look for look in looks if look[1] >= least)
+    ended, last = next(look for look in looks if look[1] >= most)
+    return (last - first) / max(LOOK_SECONDS, ended - began)
 
 
 def processor_seconds(running: Server) -> dict[str, float]:
