@@ -82,9 +82,9 @@ class Transactions:
         Taking over has ended all that the log's coordinator knew of. What is open all the same it takes for ended
         already, be it committed or aborted: nobody else will end it, and whoever reads on waits for ever. Our next end
         is its end too. It is a commit, as an abort would take what its owner may have been told is committed; what
-        was to be aborted is carried out instead (`runtime.restore`). Should we die before that, our successor's
-        abort is its end: nothing that we could do about it is safer. So no positions go with it, for which a broker
-        may want it repeated; those of the group may hang as well, and either end is good for them.
+        was to be aborted is carried out instead (`runtime.restore`). Should we fail before that, our successor's abort
+        is its end, and what it had decided is lost: so no positions go with it, for which a broker may want it
+        repeated; those of the group may hang as well, and either end is good for them.
         """
         changelog = self._partition.changelog
         end, stable = self._log.end_offset(changelog), self._log.stable_offset(changelog)
