@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from schemas import topics
@@ -36,7 +37,8 @@ class Chronicle:
             case "tidewheel.run.finished.v1" if not data.get("repeat"):
                 self.finishes.append(Finish(run=data["run_id"], outcome=data["outcome"], reason=data.get("reason", "")))
             case "tidewheel.attempt.started.v1":
-                self._note_attempt(data, started=True)
+                member = data["worker"].partition(".")[0]
+                self._note_attempt(data, worker=member, started_at=instant(data["started_at"]))
             case "tidewheel.attempt.finished.v1":
                 self._note_attempt(data, outcome=data["outcome"])
             case "tidewheel.attempt.duplicate.v1":
@@ -45,6 +47,11 @@ class Chronicle:
     def _note_attempt(self, data: dict[str, Any], **said: Any) -> None:
         key = Key(data["run_id"], data["attempt"], data["handout"])
         self.attempts[key] = replace(self.attempts.get(key, Attempt()), **said)
+
+
+def instant(text: str) -> float:
+    """Seconds of the epoch."""
+    return datetime.fromisoformat(text).timestamp()
 
 
 def _facts(source: LogSource, topic: str) -> Iterator[dict[str, Any]]:

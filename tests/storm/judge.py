@@ -10,7 +10,7 @@ Pure: evidence in, faults out. It knows nothing of how a dispatcher decides. Eac
     timed_out, interrupted) nobody had been given the run), or its worker was killed before it could say so
                             nothing: its worker was killed while it ran
 
-and what the topics call begun must have begun.
+and what the topics call begun must have begun, unless its worker was killed between that word and the task's own.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.storm.executions import Execution, Write
 
 SAID = frozenset({"succeeded", "failed"})  # what only a task that came to its end can have led to
 WORDLESS_SECONDS_MAX = 10.0  # awake between the end of a task and the kill: later it would have been said
+BEGINNING_SECONDS_MAX = 10.0  # between the kill and the owner's reading that a task begins, whichever was first
 
 
 class Key(NamedTuple):
@@ -36,10 +37,13 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What the topics say of a hand-out. `outcome` is empty as long as they do not say how it ended."""
+    """What the topics say of a hand-out. `outcome` is empty as long as they do not say how it ended, and `started_at`,
+    seconds of the wall clock at which `worker` was read to begin, is None as long as they do not say that.
+    """
 
     outcome: str = ""
-    started: bool = False
+    started_at: float | None = None
+    worker: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,10 +220,20 @@ def _called_twice(executions: Iterable[Execution]) -> Iterator[str]:
 def _of_attempts(evidence: Evidence) -> Iterator[str]:
     noted = {Key(each.run, each.attempt, each.token) for each in evidence.executions}
     for key, attempt in sorted(evidence.attempts.items()):
-        if (attempt.started or attempt.outcome in SAID) and key not in noted:
+        if key in noted or _died_at_its_beginning(attempt, evidence.kills):
+            continue
+        if attempt.started_at is not None or attempt.outcome in SAID:
             said = attempt.outcome if attempt.outcome in SAID else "begun"
             named = f"run {key.run}, attempt {key.attempt}, token {key.token}"
             yield f"{named}: the topics call it {said}, no ledger knows it"
+
+
+def _died_at_its_beginning(attempt: Attempt, kills: Iterable[Kill]) -> bool:
+    """Whether its worker was killed when it had said that the task begins, and the task had noted nothing yet."""
+    if attempt.started_at is None or attempt.outcome in SAID:
+        return False
+    began = attempt.started_at
+    return any(each.worker == attempt.worker and abs(each.at - began) <= BEGINNING_SECONDS_MAX for each in kills)
 
 
 def _of_writes(writes: Iterable[Write]) -> Iterator[str]:

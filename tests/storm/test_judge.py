@@ -24,9 +24,9 @@ GOOD = Evidence(
     created=["a", "b"],
     finishes=[Finish(run="a", outcome="succeeded"), Finish(run="b", outcome="succeeded")],
     attempts={
-        Key("a", 1, 4): Attempt(outcome="succeeded", started=True),
-        Key("b", 1, 5): Attempt(outcome="lease_expired", started=True),
-        Key("b", 2, 9): Attempt(outcome="succeeded", started=True),
+        Key("a", 1, 4): Attempt(outcome="succeeded", started_at=100.5, worker="worker-0"),
+        Key("b", 1, 5): Attempt(outcome="lease_expired", started_at=100.5, worker="worker-1"),
+        Key("b", 2, 9): Attempt(outcome="succeeded", started_at=120.5, worker="worker-0"),
     },
     duplicates=[LATE],
     executions=[DONE, FIRST, SECOND],
@@ -99,7 +99,7 @@ def test_an_execution_under_another_attempt_or_token_than_the_topics_say_is_foun
 
 
 def test_an_execution_whose_attempt_never_ended_is_found():
-    assert faults(with_attempt(Key("a", 1, 4), Attempt(started=True))) == [
+    assert faults(with_attempt(Key("a", 1, 4), Attempt(started_at=100.5, worker="worker-1"))) == [
         "worker-0.7.jsonl:1: run a, attempt 1, token 4, succeeded: the topics do not say how the attempt ended"
     ]
 
@@ -184,6 +184,23 @@ def test_a_success_that_no_ledger_knows_is_found():
 def test_an_attempt_that_is_said_to_have_begun_and_that_no_ledger_knows_is_found():
     assert faults(replace(GOOD, executions=[DONE, SECOND])) == [
         "run b, attempt 1, token 5: the topics call it begun, no ledger knows it"
+    ]
+
+
+def test_one_whose_worker_was_killed_before_its_task_could_note_anything_may_be_called_begun():
+    unnoted = replace(GOOD, executions=[DONE, SECOND], duplicates=[])
+    kill = Kill(worker="worker-1", pid=8, at=110.5)
+    assert faults(replace(unnoted, kills=[kill])) == []
+    begun = ["run b, attempt 1, token 5: the topics call it begun, no ledger knows it"]
+    assert faults(replace(unnoted, kills=[replace(kill, at=110.6)])) == begun
+    assert faults(replace(unnoted, kills=[replace(kill, at=90.4)])) == begun
+    assert faults(replace(unnoted, kills=[replace(kill, worker="worker-0")])) == begun
+
+
+def test_a_success_is_not_excused_by_a_kill():
+    kill = Kill(worker="worker-0", pid=7, at=100.5)
+    assert faults(replace(GOOD, executions=[FIRST, SECOND], kills=[kill])) == [
+        "run a, attempt 1, token 4: the topics call it succeeded, no ledger knows it"
     ]
 
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import threading
 from pathlib import Path
+from uuid import uuid4
 
 from tests.storm import executions
 from tidewheel import RunContext, Worker
@@ -19,7 +20,8 @@ FAILING = 0.05  # of all runs, at their first attempt
 ledger = executions.Ledger(Path(os.environ["STORM_LEDGER"]), MEMBER)
 # Two of four have a fixed name, one of each transport: when such a one is killed, the next of its name ends its leases
 # at once. The others have a name that nobody has again, and what they held is missed when its lease ends.
-worker = Worker(queue="default", name=MEMBER if int(MEMBER.rpartition("-")[2]) % 4 < 2 else None, grace_seconds=5)
+NAME = MEMBER if int(MEMBER.rpartition("-")[2]) % 4 < 2 else f"{MEMBER}.{uuid4().hex}"
+worker = Worker(queue="default", name=NAME, grace_seconds=5)
 
 
 @worker.task("storm.coroutine")
