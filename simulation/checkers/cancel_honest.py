@@ -8,7 +8,8 @@ In the order of the dispatcher's decisions, told
     already_finished              an outcome before it; the one that is named, where one is
 
 A scheduler that answers `already_finished` has read an outcome; one that knows no run of that name has created none
-before. What the caller of the API was told is one of the answers in the log.
+before. A command that comes again is told what it was told at first, whatever was created since. What the caller of the
+API was told is one of the answers in the log.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def _schedulers(evidence: Evidence) -> Iterator[Violation]:
         if event.type == "run.finished"
     }
     created: set[RUN] = set()
+    told_before: set[tuple[RUN, str]] = set()  # of runs that there were not, and by which commands they were asked for
     for fact in facts(evidence, SCHEDULER):
         if fact.type == "run.created":
             created.add((fact.data["tenant"], fact.data["run_id"]))
@@ -112,9 +114,13 @@ def _schedulers(evidence: Evidence) -> Iterator[Violation]:
             if body.get("state") == "already_finished" and run not in ended:
                 what = f"{_named(fact)}: told already_finished, and there is no outcome"
                 yield Violation(invariant=ID, what=what, where=fact.place)
-            if body.get("reason") == "not_found" and "run_id" in body and run in created:
-                what = f"{_named(fact)}: told that there is none, and there is"
-                yield Violation(invariant=ID, what=what, where=fact.place)
+            if body.get("reason") == "not_found" and "run_id" in body:
+                asked = run, fact.data["command_id"]
+                if run not in created:
+                    told_before.add(asked)
+                elif asked not in told_before:
+                    what = f"{_named(fact)}: told that there is none, and there is"
+                    yield Violation(invariant=ID, what=what, where=fact.place)
 
 
 def _callers(evidence: Evidence) -> Iterator[Violation]:

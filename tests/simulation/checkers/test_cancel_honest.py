@@ -27,9 +27,11 @@ def found(given, **fields) -> list[str]:
     return told(cancel_honest.check(given.evidence(**fields)))
 
 
-def answer(state: str, *, run: str = RUN, status: int = 200, **body: str) -> dict[str, Any]:
+def answer(
+    state: str, *, run: str = RUN, status: int = 200, command_id: str = "cancel-1", **body: str
+) -> dict[str, Any]:
     said = {"tenant": "acme", "name": "s", "run_id": run, "state": state} | body
-    return event("command.answered", subject="cancel-1", command_id="cancel-1", reply_to=0, status=status, body=said)
+    return event("command.answered", subject=command_id, command_id=command_id, reply_to=0, status=status, body=said)
 
 
 @pytest.fixture
@@ -131,14 +133,23 @@ def test_a_scheduler_that_says_already_finished_has_read_an_outcome():
 
 def test_a_scheduler_that_knows_no_such_run_has_created_none():
     given = calm()
-    none: dict[str, Any] = {"status": 404, "reason": "not_found"}
-    given.transaction("scheduler", "12:00:15", [answer("", run="s.20260301T120015Z", **none)])
+    none: dict[str, Any] = {"run": "s.20260301T120015Z", "status": 404, "reason": "not_found"}
+    given.transaction("scheduler", "12:00:15", [answer("", **none)])
     run_created(given, created("12:00:15"), "12:00:15")
     assert found(given) == []
-    given.transaction("scheduler", "12:00:16", [answer("", run="s.20260301T120015Z", **none)])
+    given.transaction("scheduler", "12:00:16", [answer("", command_id="cancel-2", **none)])
     assert found(given) == [
         "I14 scheduler-changelog-0@14: acme: run s.20260301T120015Z: told that there is none, and there is"
     ]
+
+
+def test_a_cancel_that_comes_again_is_told_what_it_was_told_before_its_run_was_created():
+    given = calm()
+    none: dict[str, Any] = {"run": "s.20260301T120015Z", "status": 404, "reason": "not_found"}
+    given.transaction("scheduler", "12:00:14", [answer("", **none)])
+    run_created(given, created("12:00:15"), "12:00:15")
+    given.transaction("scheduler", "12:00:16", [answer("", **none)])
+    assert found(given) == []
 
 
 def test_a_caller_is_told_what_the_log_says(queued):
