@@ -9,6 +9,7 @@
 - A word on the end of an attempt that is live ends it in the transaction that reads it.
 - A word on the end of an attempt that was taken back from its worker is told as `attempt.duplicate` by the transaction
   that reads it, or is taken for the run's success: which it is while nobody else has the run, and it is open.
+- Of a lease only its own shard knows: what is said of it to another, in the same partition, is said to nobody.
 
 What the log says of the time of a report is compared with what the owner's clock says, as far as these may be apart.
 """
@@ -189,7 +190,7 @@ def _heard(leases: dict[tuple[str, str], _Lease], report: Event, facts: list[Fac
     """`leases` as they were before the transaction with these facts, which has read the report."""
     for entry in report.data.get("finished", ()):
         lease = leases.get((_holder(leases, report, entry["lease"]), entry["lease"]))
-        if lease is None:
+        if lease is None or lease.data["shard"] != report.data.get("shard", 0):
             continue
         if lease.live and not any(_ends(fact, lease.data) for fact in facts):
             what = f"says that {entry['lease']} {entry['outcome']}, is read, and changes nothing"
@@ -226,7 +227,9 @@ def _holder(leases: dict[tuple[str, str], _Lease], report: Event, text: str) -> 
 
 
 def _ends(fact: Fact, handout: Data) -> bool:
-    return fact.type == "attempt.finished" and fact.data["handout"] == handout["offset"]
+    """By its run, too: shards of one partition number their hand-outs apart."""
+    is_of_it = fact.type == "attempt.finished" and fact.data["handout"] == handout["offset"]
+    return is_of_it and _run(fact.data) == _run(handout["run"])
 
 
 def _tells(fact: Fact, handout: Data) -> bool:

@@ -194,6 +194,24 @@ def test_a_word_on_a_live_lease_ends_it_once_however_often_it_comes():
     assert found(given) == []
 
 
+def test_a_word_that_is_said_to_another_shard_of_the_partition_is_not_answered():
+    live, over = held(), held()
+    expired(over, "12:00:36")
+    for each in (live, over):
+        report(each, "12:00:50", 0, shard=1, finished=[{"lease": LEASE, "outcome": "succeeded"}])
+        each.transaction("dispatcher", "12:00:51")
+        assert found(each) == []
+
+
+def test_an_end_of_another_shards_hand_out_of_the_same_number_is_no_answer():
+    given = held()
+    report(given, "12:00:10", 1, finished=[{"lease": LEASE, "outcome": "succeeded"}])
+    given.transaction("dispatcher", "12:00:11", [ended(0, run="t.20260301T120005Z", shard=1)])
+    assert found(given) == [
+        "I22 attempts-0@0: says that default.0.0.key succeeded, is read, and changes nothing",
+    ]
+
+
 def test_a_word_of_somebody_else_about_a_lease_is_not_answered():
     given = held()
     expired(given, "12:00:36")
