@@ -168,6 +168,7 @@ class Evidence:
     owners: Mapping[Partition, str | None] = field(default_factory=dict)  # at the end; None: nobody
     restored: Mapping[Partition, tuple[datetime, ...]] = field(default_factory=dict)  # when somebody took it over
     owning: tuple[Owning, ...] = ()  # in the order in which it was said
+    fenced: Mapping[str, datetime] = field(default_factory=dict)  # when a machine heard that another has its name
     unquoted: tuple[str, ...] = ()  # transactional ids of positions that were committed without a word on who does
 
     history: tuple[Call, ...] = ()

@@ -1,8 +1,10 @@
 """Whoever loses a partition, or its name, lets go of it: a part of I3.
 
 - A process that the group has told to give a partition back builds up at most what it was building: not once more.
-- Two processes do not take a partition, or a name of the group, from each other again and again. Whoever is fenced
-  waits until the group has had its word, which takes seconds.
+- Two processes do not take a partition from each other again and again. Whoever is fenced waits until the group has had
+  its word, which takes seconds.
+- A process that hears from the group that another has its name takes no part any more. One that cannot hear it may have
+  the name again, however often: for all it knows its session has ended.
 - Nobody commits positions of a group without saying as whom.
 """
 
@@ -27,7 +29,6 @@ class _Partition:
 
     begun: dict[str, int] = field(default_factory=dict)
     turns: list[Owning] = field(default_factory=list)
-    named: list[Owning] = field(default_factory=list)
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -35,6 +36,9 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     partitions: dict[tuple[str, int], _Partition] = defaultdict(_Partition)
     for word in evidence.owning:
         yield from _follow(partitions[word.role, word.partition], word)
+        if word.what == "assigned" and word.at > evidence.fenced.get(word.machine, word.at):
+            heard_at = evidence.fenced[word.machine]
+            yield _violation(word, f"takes part again, and heard at {heard_at:%H:%M:%S} that another has its name")
     for transactional_id in dict.fromkeys(evidence.unquoted):
         what = f"{evidence.unquoted.count(transactional_id)} commits of positions say nothing of who makes them"
         yield Violation(invariant=ID, what=what, where=transactional_id)
@@ -46,7 +50,6 @@ def _follow(partition: _Partition, word: Owning) -> Iterator[Violation]:
     elif word.what == "assigned":
         partition.begun.pop(word.machine, None)
         partition.turns.clear()  # The group has had its word.
-        yield from _names(partition, word)
     elif word.what == "begun":
         if word.machine in partition.begun:
             partition.begun[word.machine] += 1
@@ -65,18 +68,6 @@ def _turns(partition: _Partition, word: Owning) -> Iterator[Violation]:
         other = turns[-2].machine
         turns.clear()
         yield _violation(word, f"and {other} take it from each other at once, again and again")
-
-
-def _names(partition: _Partition, word: Owning) -> Iterator[Violation]:
-    """Processes of one node have one name: of two that live, one loses it for good."""
-    node, named = word.machine.partition("#")[0], partition.named
-    if named and named[-1].machine.partition("#")[0] != node:
-        named.clear()
-    if not named or named[-1].machine != word.machine:
-        named.append(word)
-    if len(named) >= TURNS and named[-1].machine == named[-3].machine and named[-2].machine == named[-4].machine:
-        named.clear()
-        yield _violation(word, f"has the name {node} again, which another process had taken from it twice")
 
 
 def _violation(word: Owning, what: str) -> Violation:

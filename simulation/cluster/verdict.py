@@ -139,6 +139,7 @@ def gathered(world: World) -> Evidence:
             Owning(at=site.instant(at), machine=machine, role=role, partition=number, what=what)
             for at, machine, role, number, what in site.story.owning
         ),
+        fenced={machine: site.instant(at) for machine, at in world.network.fenced.items()},
         unquoted=tuple(broker.groups.unquoted),
         history=site.history.calls,
         executions=site.ledger.executions,

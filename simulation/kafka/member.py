@@ -96,6 +96,7 @@ class SimulatedConsumer:
             self._hear(self._told.popleft())
         elif self._fatal is not None:
             message, self._fatal = self._fatal, None
+            self._host.network.fenced.setdefault(self._host.machine.name, self._host.loop.seconds)
             return message
         return None
 

@@ -113,6 +113,7 @@ class Network:
         self.by_machine: dict[str, NetworkFaults] = {}
         self.requests = 0
         self.readers = 0  # ever made: each has a name of its own
+        self.fenced: dict[str, float] = {}  # machines that heard from a group that another has their name, and when
         self._seed = seed
         self._chances: dict[str, Random] = {}
         self._cut: dict[str, list[Callable[[], None]]] = {}
