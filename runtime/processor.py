@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 SHARED_SECONDS = 1.0  # since some key was known further than others: it may be due every second
 SOON = timedelta(milliseconds=500)  # before a full batch of commands ends, on a busy machine
-FEW = 25  # of a batch such a part: what is due waits for the one that is under way, some 10 ms of commands
+FEW = 100  # of a batch such a part: its commands are then a small part of what each batch costs in any case
 UNREAD_SECONDS = 0.005  # a look at the log, while a due wakeup waits for what is not read yet: brokers may be away
 ABSENT_FOR = timedelta(minutes=1)  # that a topic was not there is believed: Kafka is asked for it for half a second
 OF_THE_SHELL = frozenset({ClockHeld, ClockReleased, GapAccepted})  # facts that the shell states, of no state of a core

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FLOOD = 2000
 SECOND = timedelta(seconds=1)
-FEW = Limits(records=50)
+FEW = Limits(records=200)
 
 
 def flooded(
@@ -71,7 +71,7 @@ def test_a_key_is_woken_at_its_time_while_a_flood_of_another_is_answered() -> No
     """As soon as the flood is read, and that is done first."""
     steps, answered = steps_until_woken(flooded())
     assert steps <= 3
-    assert answered <= 2 * 50
+    assert answered <= 2 * 200
 
 
 def answered_at_once(shell: Shell) -> int:
@@ -81,32 +81,32 @@ def answered_at_once(shell: Shell) -> int:
 
 
 def test_of_a_flood_little_is_answered_at_once_when_somebody_is_due_before_a_full_batch_ends() -> None:
-    assert answered_at_once(flooded(wait=timedelta(milliseconds=700))) == 50 // 25
+    assert answered_at_once(flooded(wait=timedelta(milliseconds=700))) == 200 // 100
 
 
 def test_a_flood_is_answered_in_full_batches_when_nobody_is_due_so_soon() -> None:
-    assert answered_at_once(flooded(wait=timedelta(milliseconds=400))) > 50 // 2  # all that one read has brought
+    assert answered_at_once(flooded(wait=timedelta(milliseconds=400))) > 200 // 2  # all that one read has brought
 
 
 def test_a_flood_is_answered_in_full_batches_when_it_is_about_whoever_is_due() -> None:
     """Little of it would help nobody: its key waits for all of it."""
     shell = flooded(Add(name="b"), wait=timedelta(milliseconds=700))
     shell.processor.step(0.0)
-    assert answered_at_once(shell) == 50
+    assert answered_at_once(shell) == 200
 
 
 def test_of_a_flood_little_is_answered_at_once_although_what_all_keys_share_has_changed() -> None:
     """That stands in another input, and has its turn in the same batch: then the others are known."""
     shell = flooded(wait=timedelta(milliseconds=700))
     shell.log.append([Outgoing(topics.CATALOG, 0, b"k", codec.dump(Add(name=PARTITION.decode())))])
-    assert answered_at_once(shell) == 50 // 25 + 1
+    assert answered_at_once(shell) == 200 // 100 + 1
 
 
 def test_a_key_waits_for_a_record_of_its_own_behind_the_flood() -> None:
     """It was published before the key is due: a pause, say."""
     shell = flooded(Add(name="b", times=5))
     _, answered = steps_until_woken(shell)
-    assert answered > FLOOD - 50
+    assert answered > FLOOD - 200
     decided = [type(input_).__name__ for name, input_, _ in shell.core.decided if name == "b"]
     assert decided == ["Add", "Add", "Woken"]
 
@@ -124,7 +124,7 @@ def test_a_key_whose_record_is_answered_waits_no_longer() -> None:
 def test_what_all_keys_share_holds_all_of_them_back() -> None:
     """A record that changes it is answered before any time behind it is decided."""
     _, answered = steps_until_woken(flooded(Add(name=PARTITION.decode())))
-    assert answered > FLOOD - 50
+    assert answered > FLOOD - 200
 
 
 def test_a_record_that_cannot_be_read_holds_nobody_back() -> None:
@@ -142,7 +142,7 @@ def test_a_record_of_a_newer_version_stops_the_partition_in_its_turn() -> None:
     shell = flooded(b"impossible")
     with pytest.raises(AssertionError, match="impossible"):
         shell.settle()
-    assert len(counted(shell.facts())) > FLOOD - 50
+    assert len(counted(shell.facts())) > FLOOD - 200
     assert woken(shell.facts()) == 0
 
 
@@ -273,7 +273,7 @@ def test_how_much_is_held_is_told() -> None:
     shell.processor.step(0.0)
     held = shell.telemetry.registry.get_sample_value("tidewheel_records_unanswered", labels)
     assert held is not None
-    assert FLOOD - 100 < held < FLOOD  # all of it is read, and few are answered
+    assert FLOOD - 200 < held < FLOOD  # all of it is read, and few are answered
     shell.settle()
     shell.clock.advance(timedelta(seconds=6))
     shell.processor.step(0.0)
@@ -404,7 +404,7 @@ def test_beside_a_flood_that_leaves_no_room_in_the_process_a_partition_goes_on()
     shell.ahead = Allowance(bytes_max=0, share=1)
     shell.restart()
     _, answered = steps_until_woken(shell)
-    assert answered > FLOOD - 50
+    assert answered > FLOOD - 200
     shell.settle()
     assert counted(shell.facts()) == [*range(1, FLOOD + 1)]
 
