@@ -12,6 +12,7 @@ import threading
 from node.borrowing import borrowed, listen
 from node.garbage import collect_rarely
 from node.logging import logger
+from node.priority import give_way
 from node.words import ProjectorOrders, ProjectorStanding
 from projections.projector import Kept, Projector
 from projections.store.database import open_database
@@ -23,6 +24,7 @@ STOP_SECONDS = 10.0  # for the batch in hand
 
 def main() -> None:
     """Follow the lent log until told to stop."""
+    give_way()
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     orders: ProjectorOrders

@@ -10,6 +10,7 @@ import click
 from node.cluster import compose_process, processes_of
 from node.folder import FolderRefused
 from node.logging import logger
+from node.priority import give_way, gives_way
 from node.running import read_settings, run
 from node.settings import ClusterSettings
 from runtime.log import LogError
@@ -27,6 +28,8 @@ def serve(tasks: tuple[str, ...], config: Path | None, number: int | None, flags
         return
     if number is not None:
         end_with_holder()
+    if gives_way(settings.roles):
+        give_way()
     try:
         node = compose_process(settings, telemetry, number=number or 0, tasks=tasks)
     except (FolderRefused, LogError, OSError) as error:

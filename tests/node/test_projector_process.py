@@ -89,6 +89,17 @@ def test_rows_follow_the_log_and_whoever_waits_for_them_is_told(
 
 
 @pytest.mark.slow
+def test_it_gives_way_to_what_runs_wait_for(log: EmbeddedLog, url: str) -> None:
+    said = CapturingLogger()
+    projector = projector_over(log, url, said)
+    projector.start()
+    assert projector.ready(SECONDS)
+    child = said.calls[0].kwargs["pid"]
+    assert os.getpriority(os.PRIO_PROCESS, child) == os.getpriority(os.PRIO_PROCESS, 0) + 5
+    assert projector.stop(SECONDS)
+
+
+@pytest.mark.slow
 def test_a_projector_that_was_killed_is_started_again_and_says_so_meanwhile(log: EmbeddedLog, url: str) -> None:
     said = CapturingLogger()
     projector = projector_over(log, url, said)
