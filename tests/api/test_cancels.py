@@ -30,8 +30,8 @@ def says(state: str) -> Owner:
     """An owner who cancels, and says what the run was met as."""
 
     def owner(command: dict[str, Any], record: Any) -> list[Any]:
-        run_id = command["data"]["run_id"]
-        return [answer(record, 200, body={"tenant": "acme", "run_id": run_id, "state": state})]
+        named = {name: command["data"][name] for name in ("tenant", "run_id")}
+        return [answer(record, 200, body={**named, "state": state})]
 
     return owner
 
@@ -112,9 +112,10 @@ async def test_a_queue_of_all_tenants_is_emptied_by_one_selection(house):
     house.happened(created("report", 0), created("report", 60, tenant="umbrella"))
     house.owner = says("cancelled_before_dispatch")
     _, body = await post(house, "/v1/runs:cancel", {"selector": {"queue": "default"}})
-    assert sorted((each["tenant"], each["run_id"]) for each in body["runs"]) == [
-        ("acme", "report.20260301T000000Z"), ("umbrella", "report.20260301T000100Z"),
-    ]  # fmt: skip
+    assert sorted((each["tenant"], each["run_id"], each["state"]) for each in body["runs"]) == [
+        ("acme", "report.20260301T000000Z", "cancelled_before_dispatch"),
+        ("umbrella", "report.20260301T000100Z", "cancelled_before_dispatch"),
+    ]
 
 
 async def test_a_selection_is_bounded_and_goes_on_by_its_cursor(house):

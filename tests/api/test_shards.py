@@ -125,7 +125,7 @@ async def test_a_claim_of_a_queue_with_shards_asks_in_all_of_them_one_after_anot
     monkeypatch.setattr("api.leases.TURN_SECONDS", 0.05)
     await house.http.post(REPORT, json=body())
     house.log.append([layout(0)])
-    await house.http.post(REPORT, json=body(wait=20))
+    await until_told(house, 1)
     claim = {"worker": "perl-1", "tasks": ["mail"], "wait": 1}
     assert (await house.http.post(CLAIM, json=claim)).json() == {"leases": []}
     asked = [report for report in house.reports() if report.worker == "perl-1"]
