@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from node.role_process import RoleProcess
 
 SECONDS = 30.0
+HANGS_SECONDS = 0.5  # that a child which cannot hear is given for its end, before it is killed
 
 
 def wait_until_silence_is_told(service: ProjectorProcess | RoleProcess, child: int, now: list[float]) -> None:

@@ -20,7 +20,7 @@ from runtime.clock import SystemClock
 from runtime.logs.embedded import EmbeddedLog
 from runtime.logs.lending import Lender
 from runtime.telemetry import Telemetry
-from tests.node.borrowers import SECONDS, started, wait_until_silence_is_told
+from tests.node.borrowers import HANGS_SECONDS, SECONDS, started, wait_until_silence_is_told
 from tests.projections.histories import at, create_topics, created, records
 from tests.support.waiting import eventually
 
@@ -162,7 +162,8 @@ def test_one_that_hangs_is_a_problem_and_goes_on_when_it_does(log: EmbeddedLog, 
 
 
 @pytest.mark.slow
-def test_one_that_hangs_is_killed_when_all_stop(log: EmbeddedLog, url: str) -> None:
+def test_one_that_hangs_is_killed_when_all_stop(log: EmbeddedLog, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("node.projector_process.DRAIN_SECONDS", HANGS_SECONDS)
     said = CapturingLogger()
     projector = projector_over(log, url, said)
     projector.start()

@@ -24,7 +24,7 @@ from runtime.logs.lending import Lender
 from runtime.record import TopicPartition
 from runtime.telemetry import Telemetry
 from schemas import topics
-from tests.node.borrowers import SECONDS, started, wait_until_silence_is_told
+from tests.node.borrowers import HANGS_SECONDS, SECONDS, started, wait_until_silence_is_told
 from tests.node.line import JOB, PARTITIONS, Quiet, judged, opened, put, told
 from tests.support.waiting import eventually
 
@@ -118,7 +118,10 @@ def test_one_that_was_killed_is_started_again_says_so_meanwhile_and_loses_and_do
     assert (report.offenders, report.created) == ({}, outcomes)
 
 
-def test_one_that_hangs_is_a_problem_and_is_killed_when_all_stop(log: EmbeddedLog, tmp_path: Path) -> None:
+def test_one_that_hangs_is_a_problem_and_is_killed_when_all_stop(
+    log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("node.role_process.DRAIN_SECONDS", HANGS_SECONDS)
     said, now = CapturingLogger(), [0.0]
     dispatcher = dispatcher_over(log, tmp_path, said, seconds=lambda: now[0])
     dispatcher.start()

@@ -12,7 +12,8 @@ from runtime.logs.kafka.settings import KafkaSettings, SettingsRefused
 pytestmark = pytest.mark.slow
 
 
-def test_nobody_listens_there():
+def test_nobody_listens_there(monkeypatch):
+    monkeypatch.setattr("runtime.logs.kafka.log.ANSWER_SECONDS", 1.0)  # to refuse takes a moment
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         bootstrap = f"127.0.0.1:{taken.getsockname()[1]}"
