@@ -88,6 +88,8 @@ def started(data: Path, *, brokers: int) -> Iterator[Cluster]:
         coordinate(cluster.bootstrap)
         yield cluster
     finally:
+        for node in cluster.nodes:  # Their data goes with them. Asked to stop, the last of three waits for a quorum.
+            node.kill()
         cluster.stop()
         shutil.rmtree(data)
 
