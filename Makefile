@@ -23,6 +23,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Two workers: tests that start processes fight for cores beyond that. One file's tests stay on one worker, as they share servers,
 # and files are handed out in the order in which they were collected: the slow ones first.
 IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Hundreds of processes are started by tests. Where Python is told to write no bytecode, as images of it often are, each of
+# them would compile all that it imports.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-options --no-header --annotation-style line
 ARGS ?=
 ONLY ?=
@@ -53,11 +56,11 @@ setup: $(DEV_STAMP) ## Make .venv with everything that running, checking and tes
 
 .PHONY: check
 check: lint ## Format, lint, types, imports and the fast tests: under a minute, before every commit
-	@$(BIN)/pytest -q $(IN_PARALLEL) -m "not slow"
+	@$(PYTEST) -q $(IN_PARALLEL) -m "not slow"
 
 .PHONY: test
 test: lint verify ## Everything: all that check does, and the whole test tree with acceptance and kill tests
-	@$(BIN)/pytest $(IN_PARALLEL) $(ARGS)
+	@$(PYTEST) $(IN_PARALLEL) $(ARGS)
 
 .PHONY: lint
 lint: $(DEV_STAMP)
