@@ -77,6 +77,7 @@ class Loop:
         self._count = 0
         self._main = getcurrent()
         self._running: Task | None = None
+        self._machines: dict[Machine, None] = {}
 
     # --- from outside ---------------------------------------------------------------------------------------------
 
@@ -85,6 +86,7 @@ class Loop:
         task = Task(name, machine)
         machine.tasks = [other for other in machine.tasks if not other.done]
         machine.tasks.append(task)
+        self._machines[machine] = None
         task.turns = greenlet(lambda: self._live(task, body), parent=self._main)
         self.wake(task)
         return task
@@ -128,6 +130,11 @@ class Loop:
             self._end_all(machine)
         else:  # Who ended now would give its turn to the loop, and never to the one that runs.
             self.later(0.0, self._end_all, machine)
+
+    def close(self) -> None:
+        """End all who are still there: what a task holds stays in memory until then, and with it all it belongs to."""
+        for machine in list(self._machines):
+            self.kill(machine)
 
     def _end_all(self, machine: Machine) -> None:
         for task in list(machine.tasks):

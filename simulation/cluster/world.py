@@ -92,9 +92,7 @@ class World:
 
     def close(self) -> None:
         """Everybody ends."""
-        for node in (*self.everybody(), *self.storm.members.twins):
-            if node.process is not None:
-                self.site.loop.kill(node.process.machine)
+        self.site.loop.close()
         self.place.close()
 
     def rebuilt(self) -> Mapping[str, tuple[Mapping[str, Any], ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from simulation.cluster import options
 from simulation.cluster.verdict import simulate
+from simulation.cluster.world import World
 
 HOURS = 0.1  # six virtual minutes of faults, and some to drain: a slice; `make sim` runs whole hours
 SEEDS = range(1, 21)
@@ -31,6 +33,17 @@ def test_a_calm_cluster_does_its_work() -> None:
     assert outcome.runs > 15
     seen = {id_ for id_, observed in outcome.observed.items() if observed}
     assert seen >= {"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I12", "I13", "I15", "I18", "I19"}
+
+
+def test_of_a_run_that_is_over_nothing_is_kept() -> None:
+    """Thousands of seeds pass through one process of a campaign, and an hour of one holds some eighty megabytes."""
+    before = _worlds()
+    assert simulate(options.draw(8, hours=0.05)).turns > 0
+    assert [world for world in _worlds() if world not in before] == []
+
+
+def _worlds() -> list[World]:
+    return [found for found in gc.get_objects() if type(found) is World]
 
 
 @pytest.mark.slow
