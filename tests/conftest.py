@@ -1,6 +1,7 @@
 """What holds for every test: which are slow, and how properties are searched."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ settings.load_profile("tidewheel")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what lives in a slow folder, and begin with it: at the end a long test would keep one worker idle."""
+    if shared := [id_ for id_, count in Counter(item.nodeid for item in items).items() if count > 1]:
+        raise pytest.UsageError(f"workers tell tests by their ids, and would run one of those with the id {shared[0]}")
     for item in items:
         if SLOW & set(item.path.relative_to(TESTS).parts):
             item.add_marker(pytest.mark.slow)

@@ -16,6 +16,7 @@ import schemathesis
 from hypothesis import given
 from hypothesis import strategies as st
 from schemathesis.config import SchemathesisConfig
+from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from api.app import openapi_document
 from tests.fuzz.budget import EXAMPLES, examples
@@ -36,6 +37,9 @@ CONFIG = SchemathesisConfig.from_dict(
     }
 )
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
+LINE_MAX = 65_535  # of a request's first line: a longer one the HTTP server refuses, in words of its own
+STREAMS = {"/v1/events", "/v1/tenants/{tenant}/events"}  # where one that is followed has no end
+YES = ("true", "1", "t", "y", "yes", "on")
 NAMELESS = {"if_match", "idempotency_key", "unsupported_media_type", "too_large", "bad_request"}  # no field of a body
 
 
@@ -95,8 +99,15 @@ def stands(body: Any, pointer: str) -> bool:
 def test_every_operation_is_as_its_document_says(case, server):
     if isinstance(case.body, dict) and type(case.body.get("wait")) in {int, float} and 0 <= case.body["wait"] <= 30:
         case.body["wait"] = 0  # nothing will come
+    is_stream = case.path in STREAMS
+    if is_stream and str((case.query or {}).get("follow", True)).lower() in YES:
+        case.query = {**(case.query or {}), "follow": False}
     response = case.call(base_url=server.url, timeout=60)
-    case.validate_response(response)
+    if len(str(response.request.url)) > LINE_MAX:
+        assert response.status_code == 400
+        return
+    # The document calls a stream a string, as OpenAPI 3.1 can say no more; the check wants a schema of its events.
+    case.validate_response(response, excluded_checks=[response_schema_conformance] if is_stream else [])
     check(response)
 
 
