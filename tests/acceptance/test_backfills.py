@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 DEFINITION = {
     "trigger": {"cron": "* * * * * *"},
     "overlap": {"policy": "allow_all"},
-    "job": {"target": {"type": "task", "name": "kill.count"}},
+    "job": {"target": {"type": "task", "name": "kill.count"}, "lease": "5s"},  # what a kill interrupts is missed soon
 }
 PATH = "/v1/tenants/acme/schedules/second"
 WITHIN_SECONDS = 60
