@@ -73,7 +73,9 @@ class KafkaQueue(Queue):
             assert ends is not None
             each.offset = ends[1]
         self._consumer.assign(places)
-        self._producer = Producer(config | {"transactional.id": f"{self.kafka.namespace}{self.name}", "linger.ms": 0})
+        # Under an id that another had a moment ago, its last transaction may be waited for: half a second each time.
+        id_ = f"{self.kafka.namespace}{self.name}-{uuid4().hex[:12]}"
+        self._producer = Producer(config | {"transactional.id": id_, "linger.ms": 0})
         self._producer.init_transactions(SECONDS)
 
     # --- reports ---
