@@ -182,6 +182,22 @@ def test_two_processes_of_one_name_cannot_both_take_part(world):
     assert "another process has this name" in str(first.error)
     assert first.told[3:] == [("lost", 0), ("lost", 1), ("lost", 2)]
     assert second.error is None
+    assert list(world.network.fenced) == ["a"]
+
+
+def test_who_cannot_hear_that_another_has_its_name_takes_it_back_when_its_session_is_over(world):
+    first = Process(world, "a")
+    first.has(0, 1, 2)
+    deaf = world.network.every("Heartbeat", Fate.LOSE_ANSWER, machine="a")
+    second = Process(world, "a", machine="another")
+    second.has(0, 1, 2)
+    first.becomes(lambda: first.told[3:] == [("lost", 0), ("lost", 1), ("lost", 2)])
+    world.network.forget(deaf)
+    first.has(0, 1, 2)
+    second.becomes(lambda: second.task.done)
+    assert isinstance(second.error, Fenced)
+    assert first.error is None
+    assert list(world.network.fenced) == ["another"]
 
 
 def test_who_is_cut_off_loses_its_partitions_and_can_commit_no_more(world):
