@@ -5,7 +5,8 @@ transactions:
 
 - No occurrence has its first decision behind a footer that already spoke for it, unless its schedule was changed since.
   A footer speaks for what is due; with a jitter that is later than the nominal instant, by no more than it is long.
-- No run whose outcome the scheduler has not settled is there for ten minutes without being asked after.
+- No run whose outcome the scheduler has not settled is there for ten minutes without being asked after, or for a while
+  longer where a schedule has many open runs: a quarter of a second for each, from sixteen on, ten minutes at most.
 - No attempt is live behind a footer that spoke for its timeout, and no run is open behind one that spoke for its
   deadline. An attempt that nobody heard to have begun has `start_by` more.
 - No run has yet to begin behind a footer that spoke for its `start_by_at`, and none that has begun ends for that.
@@ -14,7 +15,8 @@ transactions:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -24,9 +26,12 @@ from simulation.evidence import Evidence, Place, Violation
 ID = "I21"
 NAME = tuple[str, str]  # tenant, schedule or run id
 CHANGES = ("schedule.accepted", "schedule.paused", "schedule.resumed", "schedule.deleted")
-ASKED_AFTER = timedelta(minutes=10)  # design §6: the first time
+ASKED_AFTER = timedelta(minutes=10)  # design §6: the first time,
+WORTH_A_WALK, RESTS = 16, timedelta(seconds=4)  # later by this for each so many open runs (docs/decisions.md, 70),
+RESTS_MAX = timedelta(minutes=10)  # but not by more than this
 SECOND = timedelta(seconds=1)  # nominal instants are whole ones
 MILLISECOND = timedelta(milliseconds=1)  # to which marks are said
+NONE: Mapping[NAME, int] = {}
 NEVER = datetime.min.replace(tzinfo=UTC)  # before any mark
 
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
@@ -76,10 +81,11 @@ class _Schedule:
 def _occurrences(log: Changelog) -> Iterator[Violation]:
     schedules: dict[NAME, _Schedule] = {}
     silent: dict[NAME, _Open] = {}
+    open_: Counter[NAME] = Counter()  # runs, by schedule
     mark = NEVER
     for written in log.whole:
         for fact in written.facts():
-            _ask(silent, fact)
+            _ask(silent, open_, fact)
             if "schedule" in fact.data:
                 schedule = schedules.setdefault((fact.data["tenant"], fact.data["schedule"]), _Schedule())
                 if fact.type in CHANGES:
@@ -90,16 +96,20 @@ def _occurrences(log: Changelog) -> Iterator[Violation]:
                     yield from _occurrence(schedule, fact, mark)
         mark = _mark(written.footer, mark)
         assert written.footer_at is not None
-        yield from _overdue(silent, mark, written.footer_at)
+        yield from _overdue(silent, mark, written.footer_at, open_)
 
 
-def _ask(silent: dict[NAME, _Open], fact: Fact) -> None:
+def _ask(silent: dict[NAME, _Open], open_: Counter[NAME], fact: Fact) -> None:
     data: Data = fact.data.get("run", fact.data)
     match fact.type:
         case "run.created":
             at, what = instant(data["created_at"]) + ASKED_AFTER, f"nobody asks after run {data['run_id']}"
-            silent[data["tenant"], data["run_id"]] = _Open(at, what)
-        case "run.settled" | "run.inquired":
+            silent[data["tenant"], data["run_id"]] = _Open(at, what, schedule=data["schedule"])
+            open_[data["tenant"], data["schedule"]] += 1
+        case "run.settled":
+            silent.pop((data["tenant"], data["run_id"]), None)
+            open_[data["tenant"], data["schedule"]] -= 1
+        case "run.inquired":
             silent.pop((data["tenant"], data["run_id"]), None)
 
 
@@ -142,11 +152,15 @@ def nominal_of(fact: Fact) -> str | None:
 
 @dataclass(slots=True)
 class _Open:
-    """When what is open must be over, and what it is. `lasts`: an attempt's timeout, from its start."""
+    """When what is open must be over, and what it is. `lasts`: an attempt's timeout, from its start.
+
+    `schedule`: the one whose open runs make it wait longer.
+    """
 
     at: datetime
     what: str
     lasts: timedelta = timedelta(0)
+    schedule: str = ""
 
 
 def _attempts(log: Changelog) -> Iterator[Violation]:
@@ -209,11 +223,19 @@ def _follow(live: dict[NAME, _Open], runs: dict[NAME, _Open], fact: Fact, mark: 
             live.pop(run, None)
 
 
-def _overdue(open_: dict[NAME, _Open], mark: datetime, where: Place) -> Iterator[Violation]:
+def _overdue(
+    open_: dict[NAME, _Open], mark: datetime, where: Place, runs: Mapping[NAME, int] = NONE
+) -> Iterator[Violation]:  # fmt: skip
     for run in [run for run, one in open_.items() if one.at <= mark]:
+        if open_[run].at + _rest(runs.get((run[0], open_[run].schedule), 0)) > mark:
+            continue
         one = open_.pop(run)  # said once
         what = f"{run[0]}: {one.what} beyond {one.at:%H:%M:%S.%f}, and all was decided until {mark:%H:%M:%S.%f}"
         yield Violation(invariant=ID, what=what, where=where)
+
+
+def _rest(runs: int) -> timedelta:
+    return min(runs // WORTH_A_WALK * RESTS, RESTS_MAX)
 
 
 def _mark(footer: Data | None, before: datetime) -> datetime:

@@ -185,6 +185,30 @@ def test_a_run_that_is_settled_or_was_asked_after_is_not_left_alone(fact):
 
 
 @pytest.mark.parametrize(
+    ("runs", "left_alone", "asked_after"),
+    [
+        (15, None, "12:10:05"),
+        (16, "12:10:08", "12:10:09"),
+        (32, "12:10:12", "12:10:13"),
+        (4_000, "12:20:04", "12:20:05"),
+    ],
+)
+def test_of_a_schedule_with_many_open_runs_each_may_wait_longer(runs, left_alone, asked_after):
+    """By four seconds for each sixteen, ten minutes at most; runs of others count nothing."""
+    given = Given()
+    given.transaction("scheduler", "12:00:05", [RUN])
+    later = [created(run_id=f"s.m-{number}", cause="manual", created_at=z("12:05:00")) for number in range(runs - 1)]
+    others = [created(run_id=f"s.m-{number}", tenant="other", created_at=z("12:05:00")) for number in range(99)]
+    given.transaction("scheduler", "12:05:00", later)
+    given.transaction("scheduler", "12:05:00", others)
+    if left_alone:
+        given.transaction("scheduler", left_alone)
+        assert [what for what in found(given) if RUN["data"]["run_id"] in what] == []
+    given.transaction("scheduler", asked_after)
+    assert len([what for what in found(given) if RUN["data"]["run_id"] in what]) == 1
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("PT30S", timedelta(seconds=30)),
