@@ -46,8 +46,9 @@ from simulation.evidence import marker
 if TYPE_CHECKING:
     from simulation.cluster.options import Options
 
-SLOW_TO_DRAIN = ("saturated", "long")
-DRAIN_SECONDS = 2700.0  # a queue of an hour, and a run of twelve minutes that is tried again
+SLOW_TO_DRAIN = ("saturated", "long", "shards")
+# For a queue of an hour, a run of twelve minutes that is tried again, or one worker in the shard in which all waits.
+DRAIN_SECONDS = 2700.0
 CHANGE_AFTER = timedelta(minutes=6)  # of clocks, so that a slice of the hour sees it as well
 
 RENEWED = ("initech", "renewed")  # what situation `updates` edits again and again
