@@ -70,7 +70,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             schedule = schedules.setdefault((fact.data["tenant"], fact.data["schedule"]), _Schedule())
             yield from _in_the_way(schedule, fact)
             yield from _scheduled(schedule, fact, published)
-    workers: dict[str, _Worker] = {}
+    workers: dict[_Place, _Worker] = {}
     runs: dict[NAME, _Run] = {}
     for fact in facts(evidence, DISPATCHER):
         yield from _worked(workers, fact)
@@ -227,7 +227,7 @@ def _published(evidence: Evidence) -> dict[tuple[str, str], datetime]:
 
 @dataclass(slots=True)
 class _Worker:
-    """A worker as its dispatcher knows it. `unread`: live hand-outs that it had not read of when it reported."""
+    """A worker as a shard knows it. `unread`: live hand-outs that it had not read of when it reported."""
 
     slots: int = 0
     read_up_to: int = -1
@@ -235,13 +235,22 @@ class _Worker:
     unread: set[int] = field(default_factory=set)
 
 
-def _worked(workers: dict[str, _Worker], fact: Fact) -> Iterator[Violation]:
+_Place = tuple[str, int, str]  # a queue, a shard, and an incarnation: a shard that lost one knows it no longer
+
+
+def _worked(workers: dict[_Place, _Worker], fact: Fact) -> Iterator[Violation]:
     data: Any = fact.data
-    if "incarnation" not in data:
+    if fact.type == "attempt.finished":
+        for place, found in workers.items():
+            if place[2] == data.get("incarnation"):
+                found.unread.discard(data["handout"])
+    if "incarnation" not in data or "shard" not in data:
         return
+    queue = data["run"]["job"]["queue"] if fact.type == "run.handed_out" else data.get("queue", "")
+    at = (queue, data["shard"], data["incarnation"])
     if "slots" in data:
-        workers.setdefault(data["incarnation"], _Worker())
-    worker = workers.get(data["incarnation"])
+        workers.setdefault(at, _Worker())
+    worker = workers.get(at)
     if worker is None:
         return
     match fact.type:
@@ -256,8 +265,6 @@ def _worked(workers: dict[str, _Worker], fact: Fact) -> Iterator[Violation]:
                 what = f"run {data['run']['run_id']} is handed to a worker that is {state}"
                 yield Violation(invariant=ID, what=what, where=fact.place)
             worker.unread.add(data["offset"])
-        case "attempt.finished":
-            worker.unread.discard(data["handout"])
 
 
 @dataclass(slots=True)

@@ -19,8 +19,13 @@ def decided(role: str, *facts: dict[str, Any]) -> list[str]:
     return found(given)
 
 
-def report(slots: int, **other: Any) -> dict[str, Any]:
-    return event("worker.reported", incarnation="i", slots=slots, read_up_to=-1, **other)
+def report(slots: int, *, shard: int = 0, **other: Any) -> dict[str, Any]:
+    said: dict[str, Any] = {"queue": "default", "shard": shard, "incarnation": "i", "slots": slots, "read_up_to": -1}
+    return event("worker.reported", **said, **other)
+
+
+def lapsed(*, shard: int) -> dict[str, Any]:
+    return event("worker.lapsed", queue="default", shard=shard, incarnation="i")
 
 
 def test_a_calm_history_keeps_its_word():
@@ -74,9 +79,15 @@ def test_an_older_word_of_a_source_is_found():
     assert decided("scheduler", accepted(7), accepted(7)) == ["version 7 of the source of acme/s is accepted after 7"]
 
 
+def test_a_worker_that_another_shard_has_lost_is_still_to_be_had():
+    """When a queue gets more shards a worker moves, and the shard that it left hears of it no more."""
+    moved, first = report(2, shard=2), handed_out(created(), 0, incarnation="i")
+    assert decided("dispatcher", moved, report(2), lapsed(shard=2), first) == []
+
+
 def test_a_hand_out_beyond_free_slots_or_to_who_takes_none_is_found():
     first, second = handed_out(created(), 0, incarnation="i"), handed_out(created("12:00:06"), 1, incarnation="i")
     assert len(decided("dispatcher", report(1), first, second)) == 1
     assert decided("dispatcher", report(2), first, second) == []
     assert len(decided("dispatcher", report(2, draining=True), first)) == 1
-    assert len(decided("dispatcher", report(2), event("worker.lapsed", incarnation="i"), first)) == 1
+    assert len(decided("dispatcher", report(2), lapsed(shard=0), first)) == 1
