@@ -210,6 +210,13 @@ class Log(Protocol):
         """A reader of the given partitions from the given next offsets."""
         ...
 
+    def open_undecided(self, positions: Mapping[TopicPartition, int]) -> Reader:
+        """One that is also given what is not committed, as far as the log has it: what is open, and what was aborted.
+
+        It gets as far as `end_offset`.
+        """
+        ...
+
     def open_producer(self, transactional_id: str, *, group: str) -> Producer:
         """The one transactional writer of that id from now on; its positions belong to `group`."""
         ...

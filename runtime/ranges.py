@@ -19,13 +19,17 @@ READ_SECONDS = 0.1  # how long one read may wait: only where a partition ends wi
 QUIET_MAX = 600  # reads without a record before the end: a minute finds a leader and ends a transaction
 
 
-def read(log: Log, place: TopicPartition, start: int, end: int) -> Iterator[list[Record]]:
+def read(
+    log: Log, place: TopicPartition, start: int, end: int, *, undecided: bool = False
+) -> Iterator[list[Record]]:  # fmt: skip
     """The records in [start, end), in batches; none of those that are written behind `end` meanwhile.
 
+    `undecided`: those of transactions that are not committed as well.
     LogError when nothing comes for a minute although `end` is not reached.
     """
     quiet = 0
-    with closing(log.open_reader({place: start})) as reader:
+    opened = log.open_undecided if undecided else log.open_reader
+    with closing(opened({place: start})) as reader:
         while reader.position(place) < end:
             records = reader.poll(records_max=READ_RECORDS, bytes_max=READ_BYTES, timeout=READ_SECONDS)
             quiet = 0 if records else quiet + 1

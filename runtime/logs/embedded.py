@@ -175,6 +175,10 @@ class EmbeddedLog:
         """See `Log.open_reader`."""
         return TurnReader(self, positions)
 
+    def open_undecided(self, positions: Mapping[TopicPartition, int]) -> TurnReader:
+        """See `Log.open_undecided`: what is open stands in no partition yet."""
+        return self.open_reader(positions)
+
     def ends(self, partitions: Sequence[TopicPartition]) -> list[int]:
         """See `Source.ends`."""
         with self._lock:

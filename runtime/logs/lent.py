@@ -172,6 +172,10 @@ class LentLog:
         number: int = self.ask("open_reader", {tuple(place): position for place, position in positions.items()})
         return LentReader(self, number, dict(positions))
 
+    def open_undecided(self, positions: Mapping[TopicPartition, int]) -> LentReader:
+        """See `EmbeddedLog.open_undecided`."""
+        return self.open_reader(positions)
+
     # --- upkeep, end ----------------------------------------------------------------------------------------------
 
     def maintain(self) -> bool:

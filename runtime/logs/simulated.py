@@ -42,6 +42,7 @@ class Partition:
     records: list[Record] = field(default_factory=list)
     watchers: set[Event] = field(default_factory=set)
     hangs: dict[str, int] = field(default_factory=dict)  # where a transaction hangs, by the id of its writer
+    hung: dict[str, set[int]] = field(default_factory=dict)  # the offsets of its records
 
     @property
     def stable(self) -> int:
@@ -122,7 +123,16 @@ class SimulatedLog:
             for record in records:
                 found = self._partition(TopicPartition(record.topic, record.partition))
                 found.hangs.setdefault(transactional_id, found.end)
+                found.hung.setdefault(transactional_id, set()).add(found.end)
                 self._add(record, self._clock.now())
+
+    def give_up(self, transactional_id: str, partition: TopicPartition) -> None:
+        """Take out what an id has hanging there, as the abort of its next transaction does: its owner died in it."""
+        with self._lock:
+            found = self._partition(partition)
+            found.hangs.pop(transactional_id, None)
+            gone = found.hung.pop(transactional_id, set())
+            found.records = [record for record in found.records if record.offset not in gone]
 
     def forget_positions(self, group: str) -> None:
         """Forget where a group stands, as brokers do with one that was away for long, and administrators can."""
@@ -190,7 +200,9 @@ class SimulatedLog:
             for partition in positions:
                 self._partition(partition)
             for record in records:
-                self._partition(TopicPartition(record.topic, record.partition)).hangs.pop(writer.transactional_id, None)
+                found = self._partition(TopicPartition(record.topic, record.partition))
+                found.hangs.pop(writer.transactional_id, None)
+                found.hung.pop(writer.transactional_id, None)
             commit = self._write(records, gap_max=GAP_MAX)
             self._positions.setdefault(writer.group, {}).update(positions)
             return commit
@@ -233,6 +245,10 @@ class SimulatedLog:
     def open_reader(self, positions: Mapping[TopicPartition, int]) -> TurnReader:
         """See `Log.open_reader`."""
         return TurnReader(self, positions)
+
+    def open_undecided(self, positions: Mapping[TopicPartition, int]) -> TurnReader:
+        """See `Log.open_undecided`: of what is open, only what hangs stands here."""
+        return TurnReader(Undecided(self), positions)
 
     def ends(self, partitions: Sequence[TopicPartition]) -> list[int]:
         """See `Source.ends`."""
@@ -311,6 +327,18 @@ class SimulatedLog:
     def _check_open(self) -> None:
         if self._closed:
             raise LogError("the log is closed")
+
+
+class Undecided:
+    """`Source`: a log of which all is seen."""
+
+    def __init__(self, log: SimulatedLog) -> None:
+        self._log = log
+        self.fetch, self.turns, self.watch, self.unwatch = log.fetch, log.turns, log.watch, log.unwatch
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> list[int]:
+        """See `Source.ends`."""
+        return [self._log.end_offset(partition) for partition in partitions]
 
 
 def _trim(partition: Partition, since: datetime, unless_older_than: datetime) -> None:

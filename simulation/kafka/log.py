@@ -136,10 +136,18 @@ class SimulatedKafka:
 
     def open_reader(self, positions: Mapping[TopicPartition, int]) -> SimulatedReader:
         """See `Log.open_reader`."""
+        return self._reader(positions, undecided=False)
+
+    def open_undecided(self, positions: Mapping[TopicPartition, int]) -> SimulatedReader:
+        """See `Log.open_undecided`."""
+        return self._reader(positions, undecided=True)
+
+    def _reader(self, positions: Mapping[TopicPartition, int], *, undecided: bool) -> SimulatedReader:
         self._check_open()
         reader = SimulatedReader(
-            self._host, self._settings, self._topics, positions, is_log_closed=lambda: self._state.closed, logger=None
-        )
+            self._host, self._settings, self._topics, positions, is_log_closed=lambda: self._state.closed, logger=None,
+            undecided=undecided,
+        )  # fmt: skip
         self._state.readers[reader] = None
         return reader
 

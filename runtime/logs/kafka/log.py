@@ -140,10 +140,18 @@ class KafkaLog:
 
     def open_reader(self, positions: Mapping[TopicPartition, int]) -> KafkaReader:
         """See `Log.open_reader`."""
+        return self._reader(positions, undecided=False)
+
+    def open_undecided(self, positions: Mapping[TopicPartition, int]) -> KafkaReader:
+        """See `Log.open_undecided`."""
+        return self._reader(positions, undecided=True)
+
+    def _reader(self, positions: Mapping[TopicPartition, int], *, undecided: bool) -> KafkaReader:
         self._check_open()
         return KafkaReader(
-            self._settings, self._topics, positions, is_log_closed=self._closed.is_set, logger=self._sayings
-        )
+            self._settings, self._topics, positions, is_log_closed=self._closed.is_set, logger=self._sayings,
+            undecided=undecided,
+        )  # fmt: skip
 
     def open_producer(self, transactional_id: str, *, group: str) -> KafkaProducer:
         """See `Log.open_producer`."""

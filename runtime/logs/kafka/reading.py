@@ -43,7 +43,7 @@ class KafkaReader:
 
     def __init__(
         self, settings: KafkaSettings, topics: Topics, positions: Mapping[TopicPartition, int], *,
-        is_log_closed: Callable[[], bool], logger: Any,
+        is_log_closed: Callable[[], bool], logger: Any, undecided: bool = False,
     ) -> None:  # fmt: skip
         self._begin = settings.namespace
         self._topics = topics
@@ -56,7 +56,8 @@ class KafkaReader:
         self._behind: dict[tuple[str, int], int] = {}  # where what has just come ends
         self._names: dict[str, str] = {}
         self._appended_ms, self._appended_at = 0, EPOCH
-        self._consumer = self.client(reader_config(settings) | {"error_cb": lambda _error: None}, logger=logger)
+        config = reader_config(settings, undecided=undecided) | {"error_cb": lambda _error: None}
+        self._consumer = self.client(config, logger=logger)
         try:
             self.assign(positions)
         except LogError:

@@ -138,7 +138,7 @@ def appender_config(settings: KafkaSettings) -> Config:
     return _writing(settings) | {"message.timeout.ms": 30_000, "linger.ms": 0}
 
 
-def reader_config(settings: KafkaSettings) -> Config:
+def reader_config(settings: KafkaSettings, *, undecided: bool = False) -> Config:
     """Reads what it is assigned from where it is told; no group ever hears of it.
 
     That a partition has ended is said with the answer after its last record, for which a broker with nothing new waits
@@ -146,6 +146,7 @@ def reader_config(settings: KafkaSettings) -> Config:
     comes up to half a second late. A shorter wait is a load: each reader that has nothing to read asks so often.
     """
     return _reading(settings, "reader") | {
+        "isolation.level": "read_uncommitted" if undecided else "read_committed",
         "fetch.wait.max.ms": 100,
         "enable.partition.eof": True,
         "queued.max.messages.kbytes": UNREAD_KIBIBYTES_MAX,

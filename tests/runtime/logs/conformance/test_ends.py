@@ -4,7 +4,7 @@ import pytest
 
 from runtime.log import UnknownTopic
 from runtime.record import TopicPartition
-from tests.runtime.logs.words import E0, E1, O0, drain, to, write
+from tests.runtime.logs.words import E0, E1, O0, drain, texts, to, write
 
 
 def test_the_ends_of_many_partitions_are_those_of_each(log):
@@ -34,6 +34,20 @@ def test_up_to_where_all_is_decided_is_how_far_readers_get(log):
     producer.commit({})
     drain(reader, {E0: log.end_offset(E0)})
     assert log.stable_offset(E0) == log.end_offset(E0) > stable
+
+
+def test_who_asks_for_the_undecided_gets_all_that_the_log_has(log):
+    """What is open may be among it, and holds nothing up."""
+    producer = log.open_producer("writer", group="group")
+    producer.begin()
+    producer.send(to(E0, "open"))
+    producer.flush()
+    log.append(to(E0, "a", "b"))
+    end = log.end_offset(E0)
+    found = texts(drain(log.open_undecided({E0: 0}), {E0: end}))
+    assert [text for text in found if text != "open"] == ["a", "b"]
+    assert found.count("open") == (log.stable_offset(E0) < end)
+    producer.abort()
 
 
 def test_where_what_does_not_exist_is_decided_is_asked_for_in_vain(log):
