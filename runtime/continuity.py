@@ -150,8 +150,8 @@ def _lost(accepted: Iterable[GapAccepted]) -> set[TopicPartition]:
 
 def left_at(restored: Restored) -> tuple[InputPosition, ...]:
     """Up to where its inputs had been read by what is known to have been decided."""
-    if restored.torn is not None:
-        return restored.torn.head.positions
+    if restored.torn:
+        return restored.torn[-1].positions
     return () if restored.footer is None else restored.footer.positions
 
 

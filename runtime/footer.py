@@ -83,12 +83,37 @@ class DecisionHead:
 class Decision:
     """A decision record put together again; `facts` are structured CloudEvents as written.
 
-    `footed`: its footer is there as well; all that may be missing is what it was to send.
+    `footed` is the last footer of those who have carried it out: all that may be missing is what was to be sent.
     """
 
     head: DecisionHead
     facts: tuple[bytes, ...]
-    footed: bool = False
+    footed: Footer | None = None
+
+    @property
+    def sequence(self) -> int:
+        """Of the transaction that carries it out."""
+        return self.head.sequence if self.footed is None else self.footed.sequence + 1
+
+    @property
+    def epoch(self) -> int:
+        """The latest that has written it."""
+        return self.head.epoch if self.footed is None else self.footed.epoch
+
+    @property
+    def now(self) -> datetime:
+        """The clock mark once it is carried out."""
+        return self.head.now if self.footed is None else self.footed.clock_mark
+
+    @property
+    def decided_until(self) -> datetime:
+        """Up to where everything is decided then."""
+        return self.head.decided_until if self.footed is None else self.footed.decided_until
+
+    @property
+    def positions(self) -> tuple[InputPosition, ...]:
+        """Up to where the inputs are read then."""
+        return self.head.positions if self.footed is None else self.footed.positions
 
 
 def positions_of(positions: Iterable[InputPosition]) -> dict[TopicPartition, int]:
@@ -138,6 +163,11 @@ def _part(head: DecisionHead, index: int, last: bool, facts: Sequence[bytes]) ->
     fields = codec.plain(head) | {"part": index, "last": last}
     opening = orjson.dumps(fields, option=orjson.OPT_UTC_Z)[:-1]
     return b"".join((opening, b',"facts":[', b",".join(facts), b"]}"))
+
+
+def read_head(part: bytes) -> DecisionHead:
+    """What a part says besides its facts."""
+    return codec.load(DecisionHead, orjson.loads(part))
 
 
 def join_decision(parts: Sequence[bytes]) -> Decision | None:

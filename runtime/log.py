@@ -61,6 +61,7 @@ class Producer(Protocol):
 
     epoch: int
     tells_time: bool  # whether its commits are stamped by another clock than this machine's, and so can judge ours
+    marks_ends: bool  # whether each end takes a place behind what was sent, in every partition that it was sent to
 
     def begin(self) -> None:
         """Open a transaction."""

@@ -18,12 +18,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from runtime import continuity
+from runtime import footer as framing
 from runtime.batch import NOTHING_GIVEN, Batch, Given, outgoing
 from runtime.clock_watch import NEVER_READ, ClockWatch, Remembered
 from runtime.footer import Decision, Footer
 from runtime.horizons import Horizons
 from runtime.limits import Limits
-from runtime.log import OffsetOutOfRange, UnknownTopic
+from runtime.log import LogError, OffsetOutOfRange, UnknownTopic
 from runtime.machine import Moment, Output
 from runtime.observer import LOOK_SECONDS, UNOBSERVED
 from runtime.operations import Operations
@@ -134,17 +135,19 @@ class Processor:
         began = self._clock.since_boot()
         self._transactions.take_over()
         self._partitions = continuity.counts_of(self._log, self._partition.layout)
-        hung_at = self._transactions.end_what_hangs()
-        restored = restore(
-            self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress, hung_at
-        )
-        bearings = continuity.find(self._log, self._partition, restored, self._store.place, self._telemetry)
+        self._transactions.end_what_hangs()
+        restored = restore(self._log, self._store, self._workspace, self._partition, self._telemetry, self._progress)
+        try:
+            bearings = continuity.find(self._log, self._partition, restored, self._store.place, self._telemetry)
+        except LogError:
+            self._transactions.end_positions()  # which may be all that hangs, and nobody says: as if brokers were away
+            raise
         self._incarnations, self._notices = bearings.incarnations, bearings.accepted
         self._transactions.expect(self._incarnations, self._partitions)
         if restored.footer is not None:
             self._resume(restored.footer)
         self._ahead.resume(bearings.further)
-        if restored.torn is not None:
+        if restored.torn:
             self._roll_forward(restored.torn, bearings.positions)
         if self._transactions.tells_time:
             self._watch.ask(lambda: self._commit_nothing(bearings.positions))
@@ -182,25 +185,36 @@ class Processor:
         self._mark = footer.clock_mark
         self._transactions.resume(footer)
 
-    def _roll_forward(self, torn: Decision, positions: Mapping[TopicPartition, int]) -> None:
-        """Complete a transaction of which only the decision is known to be whole: never decide it again.
+    def _roll_forward(self, torn: Sequence[Decision], positions: Mapping[TopicPartition, int]) -> None:
+        """Complete transactions of which only the decision is known to be whole: never decide it again.
 
-        With its footer in the log it has taken effect there. What it was to send goes out in another one then.
+        With its footer in the log one has taken effect there. What it was to send goes out in another one then, which
+        says nothing else: whoever finds that one hanging knows what it was.
         """
-        head = torn.head
-        self._transactions.outbid(head.epoch)
-        moment = Moment(now=head.now, read_until=head.read_until, entropy=bytes.fromhex(head.entropy))
-        batch = self._batch(moment, head.sequence + 1 if torn.footed else head.sequence)
-        for encoded in torn.facts:
+        for decision in torn:
+            batch = self._carried_out(decision)
+            own: Mapping[TopicPartition, int] = framing.positions_of(decision.positions)
+            if decision is torn[-1] and decision.footed is None:
+                self._state_notices(batch)  # positions behind a gap, and that it was accepted: both or neither
+                own = positions
+            self._write(batch, own, decision.decided_until)
+            self._mark = max(self._mark, batch.moment.now)
+            self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
+            self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=batch.sequence, **self._labels)
+        if self._notices:
+            self._commit_nothing(positions)
+
+    def _carried_out(self, decision: Decision) -> Batch:
+        head = decision.head
+        self._transactions.outbid(decision.epoch)
+        moment = Moment(now=decision.now, read_until=head.read_until, entropy=bytes.fromhex(head.entropy))
+        batch = self._batch(moment, decision.sequence)
+        for encoded in decision.facts:
             fact = codec.read_fact(encoded)
             self._stage(batch, fact, encoded, *self._destination(fact))
-        if torn.footed:
+        if decision.footed is not None:
             batch.facts.clear()
-        self._state_notices(batch)  # positions behind a gap, and that it was accepted: both or neither
-        self._write(batch, positions, head.decided_until)
-        self._mark = max(self._mark, head.now)
-        self._telemetry.count(Metric.DECISIONS_ROLLED_FORWARD, self._labels)
-        self._telemetry.warning(Event.DECISION_ROLLED_FORWARD, sequence=batch.sequence, **self._labels)
+        return batch
 
     def _commit_nothing(self, positions: Mapping[TopicPartition, int]) -> None:
         """For the time of the log, which must be known before anything is decided by ours."""

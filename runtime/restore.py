@@ -5,9 +5,11 @@ transaction is read; rows and a decision without a footer belong to a torn trans
 given back to be rolled forward from the state before it; the held-back rows are dropped. A decision with a part
 missing sent nothing and is dropped.
 
-A transaction that hung, and that its new owner has ended just now (`Transactions.end_what_hangs`), may be whole here
-and have been aborted elsewhere: its decision is given back as well where its footer is there, to be carried out once
-more from the state before it; unless the store has it already, whose owner knew that it was committed.
+A transaction that hung, and that an owner has ended behind the last footer (`runtime.hanging`), may be whole here and
+have been aborted elsewhere: its decision is given back as well where its footer is there, to be carried out once more
+from the state before it. A store that has it already, as its owner was told that it is committed, is emptied and built
+anew: what was sent may hang elsewhere, and go with an abort there. One that was aborted after all is given back from
+its copy.
 
 A store that cannot be read, belongs to another cluster, role or partition, is ahead of the log, or does not fit to it,
 is set aside and built anew from the whole changelog, unless there is nothing to build it from (`runtime.continuity`
@@ -24,9 +26,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import count, takewhile
 from typing import TYPE_CHECKING
 
-from runtime import continuity, ranges, verification
+from runtime import continuity, hanging, ranges, verification
 from runtime import footer as framing
 from runtime.footer import Decision, Footer
 from runtime.logs.keeping import TOMBSTONES_KEPT
@@ -52,10 +55,10 @@ TOLD_SECONDS = 5.0  # between two lines about how much is left
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """Where the partition stood: its last footer, and a whole decision behind it that is still to be carried out."""
+    """Where the partition stood: its last footer, and whole decisions behind it, in order, still to be carried out."""
 
     footer: Footer | None
-    torn: Decision | None
+    torn: tuple[Decision, ...]
 
 
 class Impossible(Exception):
@@ -115,8 +118,9 @@ class Replay:
     anew: bool
     began_at: datetime
     recognised: bool = False  # the store's footer stands where it should
-    hung_at: int | None = None  # where a transaction begins that may not be whole elsewhere
-    footed: bool = False  # that one has its footer here
+    hung_at: int | None = None  # where transactions begin that hung: the last may not be whole elsewhere
+    footed: tuple[Footer, int] | None = None  # that one's, and where it stands: it is not taken for done
+    copies: list[bytes] = field(default_factory=list)  # parts of decisions that hung, in any order
     held: dict[bytes, bytes | None] = field(default_factory=dict)
     released: dict[bytes, bytes | None] = field(default_factory=dict)
     parts: list[bytes] = field(default_factory=list)
@@ -130,12 +134,16 @@ class Replay:
         if record.offset < self.position:
             self._recognise(key, value)
         elif key == framing.FOOTER_KEY:
-            self.footed = self.hung_at is not None and record.offset >= self.hung_at and bool(self.parts)
-            if not self.footed:
-                self._close(_footer(value), record.offset)
+            footer = _footer(value)
+            if self.hung_at is not None and record.offset >= self.hung_at and self.parts:
+                self.footed = footer, record.offset
+            else:
+                self._close(footer, record.offset)
+        elif key.startswith(hanging.COPY_KEY):
+            self.copies.append(value or b"")
         elif key.startswith(framing.DECISION_KEY):
             if key.endswith(b"0000"):
-                self.parts.clear()
+                self._begin()
             self.parts.append(value or b"")
         elif key.startswith(ROW):
             self.held[key] = value
@@ -152,6 +160,13 @@ class Replay:
         if key != framing.FOOTER_KEY or _footer(value) != self.footer:
             raise Impossible(f"what stands before {self.position} is not the transaction that the store has read last")
         self.recognised = True
+
+    def _begin(self) -> None:
+        """Another decision. Whoever made it knew that the one before was committed, if that has its footer."""
+        if self.footed is not None:
+            footed, self.footed = self.footed, None
+            self._close(*footed)
+        self.parts.clear()
 
     def _check_follows(self, footer: Footer) -> None:
         """Whether a footer can be the next one behind the last."""
@@ -177,54 +192,56 @@ class Replay:
             self.released = {}
         self.parts.clear()
 
-    def torn(self) -> Decision | None:
-        """The decision at the end whose footer is missing."""
+    def torn(self) -> tuple[Decision, ...]:
+        """The decision at the end that is not done, or the copy of one; and copies of those that were to follow."""
         try:
             decision = framing.join_decision(self.parts) if self.parts else None
+            found = hanging.joined(self.copies)
         except (Refused, ValueError) as error:
             raise Impossible(f"the last decision cannot be read: {error}") from error
-        if decision is None or (self.footer is not None and decision.head.sequence <= self.footer.sequence):
-            return None
-        return replace(decision, footed=self.footed)
+        if decision is not None:
+            footed, copy = None if self.footed is None else self.footed[0], found.get(decision.head.sequence)
+            if footed is not None or copy is None or copy.head.epoch <= decision.head.epoch:
+                found[decision.head.sequence] = replace(decision, footed=footed)
+        done = 0 if self.footer is None else self.footer.sequence
+        first = min((number for number in found if number > done), default=done)
+        return tuple(found[number] for number in takewhile(found.__contains__, count(first)) if number > done)
 
 
 def restore(
-    log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress,
-    hung_at: int | None = None,
+    log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress
 ) -> Restored:  # fmt: skip
     """Apply the changelog's tail to the store; call it only after the predecessor is fenced.
 
-    `hung_at` is where a transaction hung there until now.
     `continuity.Halted` when the log has lost what the store would have to be built from.
     """
     checkpoint = _usable_checkpoint(log, store, partition, telemetry)
-    if checkpoint is not None and _was_away_for_long(log, partition, checkpoint, progress.began_at):
+    if checkpoint is not None and (
+        _was_away_for_long(log, partition, checkpoint, progress.began_at) or _has_what_hung(log, partition, checkpoint)
+    ):
         telemetry.warning(Event.STORE_OUTDATED, role=partition.role, partition=str(partition.number))
         store.clear()
         checkpoint = None
     try:
-        return _replayed(log, store, workspace, partition, telemetry, progress, checkpoint, hung_at)
+        return _replayed(log, store, workspace, partition, telemetry, progress, checkpoint)
     except Impossible as reason:
         if checkpoint is None:
             raise continuity.impossible(partition, str(reason), store.place) from reason
         _misfit(log, store, partition, checkpoint, telemetry, str(reason))
-    return restore(log, store, workspace, partition, telemetry, progress, hung_at)  # the store is empty now
+    return restore(log, store, workspace, partition, telemetry, progress)  # the store is empty now
 
 
 def _replayed(
     log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress,
-    checkpoint: Checkpoint | None, hung_at: int | None,
+    checkpoint: Checkpoint | None,
 ) -> Restored:  # fmt: skip
     """`Impossible` when the changelog cannot be followed from there."""
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     replay = _begun(log, begin, checkpoint, progress.began_at)
-    sure = end
-    if hung_at is not None and hung_at >= replay.position:
-        sure = replay.hung_at = hung_at
     left = end - replay.position
     progress.reached(left)
     start = replay.position if replay.footer is None else max(begin, replay.position - 1)
-    covered = _last_footer(log, partition.changelog, start, sure)
+    covered, replay.hung_at = _last_sure(log, partition.changelog, start, end)
     if replay.footer is not None and covered < start:
         raise Impossible(f"no transaction ends before {replay.position}, or behind it")
     for records in ranges.read(log, partition.changelog, start, end):
@@ -298,19 +315,36 @@ def told_store_set_aside(partition: Partition, telemetry: Telemetry, reason: str
 
 def _last_footer(log: Log, place: TopicPartition, start: int, end: int) -> int:
     """The offset of the last footer in [start, end), found from the end; `start - 1` when there is none."""
+    return _tail(log, place, start, end)[0]
+
+
+def _last_sure(log: Log, place: TopicPartition, start: int, end: int) -> tuple[int, int | None]:
+    """The last footer of a transaction that did not hang, as `_last_footer`, and where what hung behind it began.
+
+    One hang may stand on another: who carries out again what hung may leave it hanging.
+    """
+    covered, began = _tail(log, place, start, end)
+    hung_at = None
+    while began:
+        hung_at = min(began)
+        covered, began = _tail(log, place, start, hung_at)
+    return covered, hung_at
+
+
+def _tail(log: Log, place: TopicPartition, start: int, end: int) -> tuple[int, list[int]]:
+    """The last footer, and where each hang began that was ended behind it."""
     window = TAIL_RECORDS
     while True:
         low = max(start, end - window)
-        found = [
-            record.offset
-            for records in ranges.read(log, place, low, end)
-            for record in records
-            if record.key == framing.FOOTER_KEY
-        ]
-        if found:
-            return found[-1]
-        if low == start:
-            return start - 1
+        last, began = start - 1, list[int]()
+        for records in ranges.read(log, place, low, end):
+            for record in records:
+                if record.key == framing.FOOTER_KEY:
+                    last, began = record.offset, []
+                elif (at := hanging.began_at(record)) is not None:
+                    began.append(at)
+        if last >= start or low == start:
+            return last, began
         window *= 8
 
 
@@ -363,6 +397,13 @@ def _was_away_for_long(log: Log, partition: Partition, checkpoint: Checkpoint, n
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     start = max(begin, checkpoint.changelog_offset)
     return _last_footer(log, partition.changelog, start, end) >= start
+
+
+def _has_what_hung(log: Log, partition: Partition, checkpoint: Checkpoint) -> bool:
+    """Whether its owner was told that something is committed which hung, and so may be missing elsewhere."""
+    begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
+    _, hung_at = _last_sure(log, partition.changelog, max(begin, checkpoint.changelog_offset - 1), end)
+    return hung_at is not None and hung_at < checkpoint.changelog_offset
 
 
 def _known_at(checkpoint: Checkpoint) -> datetime | None:

@@ -11,19 +11,20 @@ and nothing is flushed. Only then is the store changed, in one atomic write. Wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from runtime import continuity
+from runtime import continuity, hanging
 from runtime import footer as framing
 from runtime.clock_watch import NEVER_READ
 from runtime.footer import DecisionHead, Footer, InputPosition
-from runtime.machine import PARTITION
+from runtime.log import LogError
 from runtime.partition import Checkpoint, Partition, checkpoint_bytes
-from runtime.record import Outgoing, TopicPartition
+from runtime.record import SEQUENCE_HEADER, Outgoing, TopicPartition
 from runtime.telemetry import Event, Metric
-from runtime.workspace import META, row_key
+from runtime.workspace import META
 
 if TYPE_CHECKING:
     from runtime.batch import Batch
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from runtime.strands import Further
     from runtime.telemetry import Telemetry
     from runtime.workspace import Workspace
-
-NO_ROW = row_key(PARTITION, b"\0")  # of no core: whoever reads that it is deleted deletes nothing
 
 
 class Transactions:
@@ -59,6 +58,8 @@ class Transactions:
         self._incarnations: Mapping[str, str] = {}
         self._decided_until = NEVER_READ
         self._sequence = self._epoch_min = 0
+        self._ended_at: int | None = None  # where the last transaction of ours has its footer
+        self._outputs: Sequence[Outgoing] = ()  # and what it sent
 
     @property
     def sequence(self) -> int:
@@ -73,31 +74,48 @@ class Transactions:
     # --- taking over ----------------------------------------------------------------------------------------------
 
     def take_over(self) -> None:
-        """Fence the predecessor."""
+        """Fence the predecessor, whose open transaction that aborts.
+
+        What stands before it in the changelog may hang, and go with it: its owner may have been told that it was
+        committed, and have begun another one. So what has its footer there is copied first (`runtime.hanging`); if it
+        is the one that is open, its copy is carried out instead of deciding the same anew.
+        """
+        self._copy_what_is_open(whole=True)
         self._producer = self._log.open_producer(self._partition.transactional_id, group=self._partition.role)
 
-    def end_what_hangs(self) -> int | None:
-        """Where a transaction of a predecessor hangs in the changelog, which is ended now; None: nowhere.
+    def end_what_hangs(self) -> None:
+        """End what a predecessor has left without an end in the changelog, if anything.
 
         Taking over has ended all that the log's coordinator knew of. What is open all the same it takes for ended
         already, be it committed or aborted: nobody else will end it, and whoever reads on waits for ever. Our next end
         is its end too. It is a commit, as an abort would take what its owner may have been told is committed; what
         was to be aborted is carried out instead (`runtime.restore`). Should we fail before that, our successor's abort
-        is its end, and what it had decided is lost: so no positions go with it, for which a broker may want it
-        repeated; those of the group may hang as well, and either end is good for them.
+        is its end: then there is the copy that is made before (`runtime.hanging`). No positions go with it, for which
+        a broker may want it repeated; those of the group may hang as well, and go first: nobody comes back for them.
         """
         changelog = self._partition.changelog
         end, stable = self._log.end_offset(changelog), self._log.stable_offset(changelog)
         if stable >= end:
-            return None
+            return
+        self._copy_what_is_open()
+        self.end_positions()
         producer = self._opened()
         producer.begin()
-        producer.send((Outgoing(*changelog, NO_ROW, None),))
+        producer.send((hanging.ended(changelog, stable),))
         producer.commit({})
-        producer.begin()
-        producer.commit({changelog: end})  # a position that nobody reads by
         self._telemetry.warning(Event.TRANSACTION_HUNG, topic=changelog.topic, begins_at=stable, **self._labels)
-        return stable
+
+    def end_positions(self) -> None:
+        """End what may hang of the group's positions: none can be asked for until then. Either end is good for them."""
+        changelog, producer = self._partition.changelog, self._opened()
+        producer.begin()
+        producer.commit({changelog: self._log.end_offset(changelog)})  # a position that nobody reads by
+
+    def _copy_what_is_open(self, *, whole: bool = False) -> None:
+        changelog = self._partition.changelog
+        end, stable = self._log.end_offset(changelog), self._log.stable_offset(changelog)
+        if stable < end:
+            self._log.append(hanging.copies(self._log, changelog, stable, end, whole=whole))
 
     def resume(self, footer: Footer) -> None:
         """Go on behind the last whole transaction."""
@@ -139,14 +157,20 @@ class Transactions:
         self, batch: Batch, positions: Mapping[TopicPartition, int], further: Mapping[TopicPartition, Further],
         decided_until: datetime,
     ) -> None:  # fmt: skip
-        """The transaction, then the store. `batch` may be a new one or one that is rolled forward."""
+        """The transaction, then the store. `batch` may be a new one or one that is rolled forward.
+
+        Where no marker stands behind the transaction before, that hung, and has ended with ours: here, and maybe not
+        where it sent something, which is sent again in another one.
+        """
         continuity.check_topics(self._log, self._incarnations, self._partitions)
         producer = self._opened()
-        began, changelog = self._clock.since_boot(), self._partition.changelog
+        epoch, began, changelog = producer.epoch, self._clock.since_boot(), self._partition.changelog
         rows = self._workspace.stage()
         listed = continuity.listed(positions, further, self._incarnations)
         parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []
         producer.begin()
+        if producer.epoch != epoch:  # the transaction before was in doubt
+            self._check_nothing_hangs()
         producer.send(
             Outgoing(*changelog, framing.DECISION_KEY + b"%04d" % index, part) for index, part in enumerate(parts)
         )
@@ -170,6 +194,19 @@ class Transactions:
         self._tell_how_far()
         self._watch.hear(receipt.told_at, sent_at)
         self._telemetry.observe(Metric.COMMIT_SECONDS, self._labels, self._clock.since_boot() - began)
+        before, outputs, self._outputs = self._ended_at, self._outputs, batch.outputs
+        self._ended_at = receipt.offsets[-1] if producer.marks_ends else None
+        if before is not None and receipt.offsets[0 if parts else len(batch.outputs)] == before + 1:
+            self._telemetry.warning(Event.TRANSACTION_HUNG, topic=changelog.topic, begins_at=before, **self._labels)
+            if outputs:
+                self.write(_again(outputs, batch), positions, further, decided_until)
+
+    def _check_nothing_hangs(self) -> None:
+        """LogError where something does: an abort of ours would take it, and what else it sent may hang elsewhere."""
+        changelog = self._partition.changelog
+        end, stable = self._log.end_offset(changelog), self._log.stable_offset(changelog)
+        if stable < end:
+            raise LogError(f"{changelog.topic}/{changelog.partition}: the last transaction was left without an end")
 
     def _tell_how_far(self) -> None:
         self._telemetry.set(Metric.DECIDED_UNTIL, self._labels, self._decided_until.timestamp())
@@ -197,3 +234,14 @@ class Transactions:
     def _opened(self) -> Producer:
         assert self._producer is not None, "take over first"
         return self._producer
+
+
+def _again(outputs: Sequence[Outgoing], behind: Batch) -> Batch:
+    """What was sent, in a transaction of its own, which decides nothing."""
+    sequence = behind.sequence + 1
+    owner, _, _ = behind.headers[0][1].rpartition(b"-")
+    headers = ((SEQUENCE_HEADER, b"%b-%d" % (owner, sequence)),)
+    return replace(
+        behind, sequence=sequence, headers=headers, facts=[], told=[], size=0,
+        outputs=[output._replace(headers=headers + output.headers[1:]) for output in outputs],
+    )  # fmt: skip

@@ -48,6 +48,7 @@ class BufferingProducer:
     """`Producer`."""
 
     tells_time = False  # its append times come from the clock that they would have to judge
+    marks_ends = False  # what is committed is there, and nothing hangs
 
     def __init__(self, ledger: Ledger, writer: Writer) -> None:
         self._ledger = ledger

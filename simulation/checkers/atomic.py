@@ -7,12 +7,14 @@ partition has written since. Where owners give up a producer whose commit is in 
 
 Outputs are counted by their header `tw-seq`, in all of the evidence; where the model of Kafka says which transaction
 wrote a record, in that one. Of a record that hung (C7) it says none: such outputs may stand for those that are missing,
-or beside them, as when the changelog heard that their transaction is aborted and their own partition did not.
+or beside them, as when the changelog heard that their transaction is aborted and their own partition did not. What hung
+in the changelog may have lost its outputs: then the next transaction has them, and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from simulation.checkers.reading import (
     Changelog,
@@ -25,6 +27,7 @@ from simulation.checkers.reading import (
 from simulation.evidence import Committed, Evidence, Place, Violation
 
 ID = "I5"
+SOON = 3  # transactions: one that ends what hung, or the first of a successor, and some that hung in their turn
 
 
 def observed(evidence: Evidence) -> int:
@@ -55,15 +58,24 @@ def check(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _transactions(log: Changelog, outputs: dict[Sequence, list[tuple[Place, Committed]]]) -> Iterator[Violation]:
-    torn: set[int] = set()
-    for written in log.written:
+    torn = set(log.copied)
+    for index, written in enumerate(log.written):
         if written.footer is None:
             if written.head is not None and written.whole:
                 torn.add(written.head["sequence"])
             continue
         sequence = Sequence(log.role, log.partition, written.footer["sequence"])
         yield from _announced(written, sequence)
-        yield from _sent(written, sequence, outputs.get(sequence, []), was_torn=sequence.number in torn)
+        if not (written.hung and _is_carried_out_again(written, log.written[index + 1 :])):
+            yield from _sent(written, sequence, outputs.get(sequence, []), was_torn=sequence.number in torn)
+
+
+def _is_carried_out_again(hung: Written, later: list[Written]) -> bool:
+    """Whether one soon behind it decides nothing, and sends as much."""
+    assert hung.footer is not None, "what is whole has a footer"
+    wanted = hung.footer["outputs"]
+    ended = (written for written in later if written.footer is not None)
+    return any(not again.parts and again.footer["outputs"] == wanted for again in islice(ended, SOON))  # type: ignore[index]
 
 
 def _announced(written: Written, sequence: Sequence) -> Iterator[Violation]:
@@ -89,9 +101,9 @@ def _sent(
 ) -> Iterator[Violation]:  # fmt: skip
     footer, where = written.footer, written.footer_at or written.at
     assert footer is not None
-    own = [item for item in sent if written.transaction in (None, item[1].transaction)]
-    hung = [item for item in sent if written.transaction is not None and item[1].transaction is None]
-    exact = written.transaction is not None or not was_torn
+    own = sent if written.hung else [item for item in sent if written.transaction in (None, item[1].transaction)]
+    hung = [item for item in sent if item not in own and item[1].transaction is None]
+    exact = not written.hung and (written.transaction is not None or not was_torn)
     if len(own) + len(hung) < footer["outputs"] or (exact and len(own) > footer["outputs"]):
         what = f"{_named(sequence)} announces {footer['outputs']} outputs, of which {len(own) + len(hung)} are visible"
         yield Violation(invariant=ID, what=what, where=where)

@@ -47,7 +47,7 @@ def _partition(evidence: Evidence, log: Changelog) -> Iterator[Violation]:
     written_at: datetime | None = None
     owner: _Owner | None = None
     live: dict[tuple[str, int], Data] = {}
-    begun: set[int] = set()  # transactions that were decided and not completed by who decided them
+    begun = set(log.copied)  # transactions that were decided and maybe not completed by who decided them
     for written in log.written:
         if written.footer is None:
             begun |= {part["sequence"] for part in written.parts}

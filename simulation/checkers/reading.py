@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -23,7 +24,9 @@ from simulation.evidence import Committed, Evidence, Partition, Place
 SCHEDULER, DISPATCHER = "scheduler", "dispatcher"
 ROLES = (SCHEDULER, DISPATCHER)
 FOOTER, DECISION, ROW = b"\0footer", b"\0decision-", b"r"
-ENDED = ROW + b"\0\0\0"  # of no row: an owner has written it to end what hung before it
+COPY = DECISION + b"copy-"  # of what hung, in case its end is an abort: whoever finds it alone carries it out
+ENDED = ROW + b"\0\0\0"  # of no row: an owner has written it to end what hung from the place in its header on
+HUNG_AT = "tw-hung-at"
 SEQUENCE = "tw-seq"
 
 Data = Mapping[str, Any]
@@ -56,7 +59,8 @@ class Fact(NamedTuple):
 class Written:
     """What one transaction wrote to its changelog, as far as it was seen. Without a footer it was torn.
 
-    `hung`: the brokers had left it without an end (C7); what it says holds, and the rest is not known to have arrived.
+    `hung`: the brokers had left it without an end (C7), which the next end was, or that of a successor; what it says
+    holds, and the rest is not known to have arrived with it.
     """
 
     at: Place
@@ -92,13 +96,17 @@ class Written:
 
 @dataclass(slots=True)
 class Changelog:
-    """A changelog partition, transaction by transaction; `odd` is where a record fits no format."""
+    """A changelog partition, transaction by transaction; `odd` is where a record fits no format.
+
+    `copied` are the numbers of those that hung and of whose decision there is a copy.
+    """
 
     role: str
     partition: int
     written: list[Written] = field(default_factory=list)
     whole: list[Written] = field(default_factory=list)  # those with a footer: they took effect
     odd: list[Place] = field(default_factory=list)
+    copied: set[int] = field(default_factory=set)
 
     def facts(self) -> Iterator[Fact]:
         """What was decided and took effect, in order."""
@@ -198,8 +206,14 @@ def _changelog(evidence: Evidence, role: str, number: int) -> Changelog:
     for record in evidence.records[where]:
         place = Place(*where, record.offset)
         if record.key == ENDED:
-            for written in found.written[-1:]:
+            began_at = next(int(value) for name, value in record.headers if name == HUNG_AT)
+            for written in reversed(found.written):
+                if written.at.offset < began_at:
+                    break
                 written.hung = True
+            continue
+        if (record.key or b"").startswith(COPY):
+            found.copied.add(orjson.loads(record.value or b"")["sequence"])
             continue
         if current is None or (record.key or b"").startswith(DECISION + b"0000"):
             current = Written(place)
@@ -209,6 +223,8 @@ def _changelog(evidence: Evidence, role: str, number: int) -> Changelog:
         if current.footer is not None:
             found.whole.append(current)
             current = None
+    for written, following in pairwise(found.written):
+        written.hung |= written.transaction is not None and written.transaction == following.transaction
     return found
 
 

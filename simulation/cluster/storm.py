@@ -53,6 +53,7 @@ class Storm:
         self._away: set[str] = set()
         self._seconds: list[SecondProjector] = []
         self.away_seconds = 0.0
+        owners = tuple(map(world.settings.named, INPUTS))
         self._does: Mapping[str, Does] = {
             **{point: lambda point=point: self._arm(point) for point in POINTS},  # type: ignore[misc]
             "A11": self._stop_and_kill, "A13": self._api_dies, "A14": self._projector_dies,
@@ -64,7 +65,8 @@ class Storm:
             "C2": lambda: self._hold("C2", "EndTransaction", Fate.HOLD),
             "C3": lambda: self._hold("C3", self.chance.choice(("Produce", "AddPartitions")), Fate.HOLD),
             "C4": self._lossy, "C5": self._move_coordinator, "C6": self._freeze_in_transaction,
-            "C7": lambda: self._outage("C7", (1, 10)), "C8": lambda: self._outage("C8", (1, 10)),
+            "C7": lambda: world.broker.transactions.waylay(owners, lambda: self._outage("C7", (1, 10))),
+            "C8": lambda: self._outage("C8", (1, 10)),
             "C9": lambda: self._outage("C9", (60, 180)),
             "D1": self._lose_disk, "D2": self._flip_bit, "D3": self._run_ahead, "D4": self._roll_back,
             "D8": self._fill_disk, "E4": self._forget_positions,
@@ -94,6 +96,7 @@ class Storm:
         """The faults end: everything is there again, and works as it should."""
         site, network = self.site, self.world.network
         site.under_faults = False
+        self.world.broker.transactions.let_be()
         site.story.say("storm", "the faults end")
         network.recover()
         network.by_machine.clear()
@@ -316,8 +319,6 @@ class Storm:
         self._fault(name, "brokers", f"are away for {seconds:.0f} s")
         self.away_seconds += seconds  # in which nobody ends a transaction whose time is up
         self.world.network.outage()
-        if name == "C7":
-            self.world.broker.transactions.leave_unmarked(*map(self.world.settings.named, INPUTS))
         self.loop.later(seconds, self.world.network.recover)
 
     def _slow(self) -> None:

@@ -28,6 +28,7 @@ from simulation.kafka.protocol import (
 from simulation.loop import Loop
 
 MARKER_SECONDS = (0.0005, 0.004)  # from an end to its markers, on a broker at ease
+WRITING_SECONDS = 0.01  # of a transaction, where nothing is slow
 APART_SHARE = 0.125  # of ends whose markers are written one by one, partition after partition
 NAP_SECONDS = 0.25  # between looks whether the brokers are back
 EPOCH_MAX = 32_766  # beyond it a transactional id is given another producer id
@@ -95,6 +96,7 @@ class Coordinator:
         self.slow_markers: Callable[[], float] = lambda: 0.0  # what a broker in trouble adds
         self._loop, self._chance, self._marks = loop, chance, marks
         self._next = FIRST_PRODUCER
+        self._waylaid: tuple[tuple[str, ...], bool, Callable[[], None]] | None = None
         self.asleep = False  # while the brokers are away: what is due then happens when they are back
 
     # --- what clients ask -----------------------------------------------------------------------------------------
@@ -169,6 +171,23 @@ class Coordinator:
 
     # --- what happens by itself -----------------------------------------------------------------------------------
 
+    def waylay(self, names: tuple[str, ...], do: Callable[[], None]) -> None:
+        """At the next transaction of such an id, unless brokers are away, `do`, and leave unmarked what is open then.
+
+        Soon after it has begun, or when it ends: by chance it is seldom hit.
+        """
+
+        def strike() -> None:
+            if not self.asleep:
+                do()
+                self.leave_unmarked(*names)
+
+        self._waylaid = names, self._chance.choice((True, False)), strike
+
+    def let_be(self) -> None:
+        """Waylay nobody."""
+        self._waylaid = None
+
     def expire(self, idle_seconds: float) -> None:
         """Forget transactional ids that were not used for so long."""
         since = self._loop.seconds - idle_seconds
@@ -206,7 +225,16 @@ class Coordinator:
             found.state, found.count, found.used_at = State.ONGOING, found.count + 1, self._loop.seconds
             count, found.began_at = found.count, self._loop.seconds
             self._loop.later(found.timeout_seconds, lambda: self._time_up(found, count))
+            self._step_out(found, ends=False)
         return NONE
+
+    def _step_out(self, found: Transaction, *, ends: bool) -> None:
+        """Of whoever waylays it."""
+        if self._waylaid is not None and found.id.startswith(self._waylaid[0]):
+            _, at_end, do = self._waylaid
+            if ends == at_end:
+                self._waylaid = None
+                self._loop.later(0.0 if ends else self._chance.uniform(0.0, WRITING_SECONDS), do)
 
     def _time_up(self, found: Transaction, count: int) -> None:
         if self.asleep:
@@ -221,6 +249,7 @@ class Coordinator:
 
     def _end(self, found: Transaction, *, commit: bool) -> None:
         found.state, found.used_at = State.COMMITTING if commit else State.ABORTING, self._loop.seconds
+        self._step_out(found, ends=True)
         producer = found.producer
         marks: list[Callable[[], None]] = [
             *(partial(self._marks.partition, place, producer, commit) for place in sorted(found.partitions)),

@@ -34,7 +34,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "calls_every_seconds": 10.0,
     },
     "torn": {"faults": {"C1": 40.0, "C2": 40.0, "C3": 20.0, "K1": 8.0}, "doubting": False},
-    "hanging": {"faults": {"C7": 60.0, "K1": 10.0}},
+    "hanging": {"faults": {"C7": 60.0, "K1": 10.0, "A10": 60.0}},
     "outages": {
         "faults": {"C9": 15.0, "B10": 6.0}, "batch_facts": 10, "woken_keys": 4, "calls_every_seconds": 10.0,
     },

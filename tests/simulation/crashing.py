@@ -53,7 +53,7 @@ class CrashingProducer:
 
     def __init__(self, producer: Producer, log: CrashingLog) -> None:
         self._producer, self._crashing = producer, log
-        self.epoch, self.tells_time = producer.epoch, producer.tells_time
+        self.epoch, self.tells_time, self.marks_ends = producer.epoch, producer.tells_time, producer.marks_ends
 
     def begin(self) -> None:
         self._crashing.step()

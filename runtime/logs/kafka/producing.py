@@ -74,7 +74,7 @@ class KafkaProducer:
     """`Producer`. `claim` is our right to the partition, where a group shares them out."""
 
     epoch: int
-    tells_time = True
+    tells_time = marks_ends = True
     # Of which kind the client is, and whose time it lives in; a simulation has its own of both.
     client: Callable[..., Producer] = PunctualProducer
     monotonic: Callable[[], float] = staticmethod(time.monotonic)

@@ -1,10 +1,12 @@
 """I5: of a transaction everything is visible, or nothing, or what was torn has been made whole."""
 
+from runtime.record import TopicPartition
 from schemas import topics
 from simulation.checkers import atomic
 from simulation.evidence import Transaction
 from tests.simulation.checkers.given import at, calm, created, rested, run_created, told
 
+CHANGELOG = topics.changelog_topic("scheduler")
 THREE = created("12:00:15")
 
 
@@ -106,3 +108,37 @@ def test_a_torn_transaction_is_found_where_owners_give_up_what_they_doubt():
     assert told(atomic.check(given.evidence(doubting=True))) == [
         "I5 scheduler-changelog-0@10: a torn transaction, though its owner gives up what it doubts"
     ]
+
+
+# --- what hung (C7) ---------------------------------------------------------------------------------------------------
+
+
+def hung_one(given, *, again: int | None) -> None:
+    """A transaction whose outputs are gone, ended by an owner that carries it out again with so many outputs."""
+    decided = given.transaction("scheduler", "12:00:15", [THREE], outputs_=1)
+    given.append(CHANGELOG, None, key=b"r\0\0\0", headers={"tw-hung-at": str(decided.offset)})
+    if again is not None:
+        given.transaction("scheduler", "12:00:16", (), [(topics.RUNS, THREE)] * again, epoch=2)
+
+
+def test_what_hung_may_have_lost_its_outputs_where_the_next_transaction_has_them():
+    given = calm()
+    hung_one(given, again=1)
+    assert found(given) == []
+
+
+def test_what_hung_and_was_not_carried_out_again_is_found():
+    for again in (None, 0):
+        given = calm()
+        hung_one(given, again=again)
+        assert found(given) == [
+            "I5 scheduler-changelog-0@11: scheduler-0 transaction 5 announces 1 outputs, of which 0 are visible"
+        ]
+
+
+def test_a_copy_of_a_decision_decides_nothing_and_excuses_what_is_there_twice():
+    given = calm()
+    value = given.records[TopicPartition(CHANGELOG, 0)][-3].value
+    given.append(CHANGELOG, value, key=b"\0decision-copy-0000")
+    assert found(given) == []
+    assert atomic.observed(given.evidence()) == 10

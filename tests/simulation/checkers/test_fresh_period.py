@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from schemas import topics
 from simulation.checkers import fresh_period
 from tests.simulation.checkers.given import Given, at, calm, created, ended, event, handed_out, told, z
 
@@ -69,12 +72,16 @@ def test_a_lease_that_the_new_owner_gave_itself_has_its_own_length():
     assert found(ends(given, "12:00:35"), "12:00:03") == []
 
 
-def test_what_the_predecessor_had_decided_and_its_successor_only_completes_is_the_predecessors_word():
+@pytest.mark.parametrize("torn", [True, False], ids=["torn", "gone but for its copy"])
+def test_what_the_predecessor_had_decided_and_its_successor_only_completes_is_the_predecessors_word(torn):
     given = Given()
     handout = handed_out(created(), 0, handed_out_at=z("12:00:05"), lease_duration="PT30S")
     given.transaction("dispatcher", "12:00:05", [created(), handout])
     over = [ended(0, "lease_expired", incarnation="incarnation-1", finished_at=z("12:00:36"))]
-    given.transaction("dispatcher", "12:00:36", over, torn=True)
+    if torn:
+        given.transaction("dispatcher", "12:00:36", over, torn=True)
+    else:
+        given.append(topics.changelog_topic("dispatcher"), {"sequence": 2}, key=b"\0decision-copy-0000")
     given.transaction("dispatcher", "12:00:36", over, epoch=2)
     given.transaction("dispatcher", "12:00:50", epoch=2)
     assert found(given, "12:00:36") == []

@@ -9,10 +9,11 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.kafka.broker import Cluster
 from runtime.clock import SystemClock
+from runtime.footer import FOOTER_KEY, read_footer
 from runtime.log import LogError, Producer
 from runtime.logs.kafka.log import KafkaLog
 from runtime.logs.kafka.settings import KafkaSettings
-from runtime.record import Outgoing, TopicPartition
+from runtime.record import Outgoing, Record, TopicPartition
 from tests.runtime.shell import CHANGELOG, PARTITION
 from tests.runtime.test_continuity import Watched, counts
 from tests.runtime.toy import Add
@@ -26,7 +27,7 @@ class Vanishing:
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
-        self.epoch, self.tells_time = producer.epoch, False
+        self.epoch, self.tells_time, self.marks_ends = producer.epoch, False, True
 
     def begin(self) -> None:
         self._producer.begin()
@@ -66,12 +67,37 @@ def log(three_brokers: Cluster) -> Iterator[KafkaLog]:
 
 
 def test_an_owner_ends_what_its_brokers_have_left_open_and_carries_it_out(log, three_brokers):
+    """Should it die before that, its successor aborts what hangs, and finds the copy that was made of it."""
     clock: Any = SystemClock()  # nobody sets it here
     shell = Watched(log, clock)
     shell.publish(Add(name="a"))
     eventually(partial(stepped, shell, [("a", 1)]), within=SECONDS, what="the first input is answered")
 
-    admin = AdminClient({"bootstrap.servers": three_brokers.bootstrap})
+    leave(shell, log, three_brokers)
+    shell.restart()
+    assert sorted(set(counts(shell))) == [("a", 1), ("a", 11)]
+    assert log.stable_offset(CHANGELOG) == log.end_offset(CHANGELOG)
+    shell.publish(Add(name="a"))
+    eventually(partial(stepped, shell, [("a", 1), ("a", 11), ("a", 12)]), within=SECONDS, what="it goes on")
+
+    leave(shell, log, three_brokers)
+    vanishing: Any = VanishingLog(log)
+    shell.log = vanishing
+    with pytest.raises(LogError, match="the owner is gone"):
+        shell.restart()
+    assert log.stable_offset(CHANGELOG) < log.end_offset(CHANGELOG)
+    shell.log = log
+    shell.restart(lose_store=True)
+    assert sorted(set(counts(shell))) == [("a", 1), ("a", 11), ("a", 12), ("a", 22)]
+    assert log.stable_offset(CHANGELOG) == log.end_offset(CHANGELOG)
+    footers = [read_footer(record.value or b"") for record in shell.records(CHANGELOG.topic) if is_footer(record)]
+    assert [footer.sequence for footer in footers] == [*range(1, len(footers) + 1)]
+    assert shell.core.decided == []
+
+
+def leave(shell: Watched, log: KafkaLog, cluster: Cluster) -> None:
+    """Let an owner answer another input and die, and its transaction end where nobody leads the changelog."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     number = leader(admin)
     vanishing: Any = VanishingLog(log)
     shell.log = vanishing
@@ -79,21 +105,19 @@ def test_an_owner_ends_what_its_brokers_have_left_open_and_carries_it_out(log, t
     shell.publish(Add(name="a", times=10))
     with pytest.raises(LogError, match="the owner is gone"):
         work(shell)
+    shell.log = log
 
-    away = next(node for node in three_brokers.nodes if node.number == number)
+    away = next(node for node in cluster.nodes if node.number == number)
     away.kill()
     eventually(lambda: leader(admin) < 0, within=SECONDS, what="nobody leads the changelog")
     eventually(partial(taken_over, log), within=SECONDS, what="the coordinator takes the transaction for ended")
-    three_brokers.start()
+    cluster.start()
     eventually(lambda: leader(admin) == number, within=SECONDS, what="the changelog is led again")
     assert log.stable_offset(CHANGELOG) < log.end_offset(CHANGELOG)
 
-    shell.log = log
-    shell.restart()
-    assert sorted(set(counts(shell))) == [("a", 1), ("a", 11)]
-    assert log.stable_offset(CHANGELOG) == log.end_offset(CHANGELOG)
-    shell.publish(Add(name="a"))
-    eventually(partial(stepped, shell, [("a", 1), ("a", 11), ("a", 12)]), within=SECONDS, what="it goes on")
+
+def is_footer(record: Record) -> bool:
+    return record.key == FOOTER_KEY
 
 
 def work(shell: Watched) -> None:
