@@ -66,7 +66,7 @@ test: lint verify ## Everything: all that check does, and the whole test tree wi
 lint: $(DEV_STAMP)
 	@$(BIN)/ruff format --quiet --check --diff .
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers 2
 	@$(BIN)/lint-imports --no-logo
 
 SEEDS ?= 20
