@@ -20,9 +20,9 @@ DISTRIBUTIONS := pyproject.toml sdk/pyproject.toml
 READY_TO_RUN = $(if $(wildcard $(DEV_STAMP)),$(DEV_STAMP),$(RUN_STAMP))
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Two workers: tests that start processes fight for cores beyond that. One file's tests stay on one worker, as they share servers,
-# and files are handed out in the order in which they were collected: the slow ones first.
-IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Three workers: a test of processes waits half of its time, and two workers left two cores half idle. One file's tests stay on one
+# worker, as they share servers, and files are handed out in the order in which they were collected: the slow ones first.
+IN_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes are started by tests. Where Python is told to write no bytecode, as images of it often are, each of
 # them would compile all that it imports.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
