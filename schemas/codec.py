@@ -49,9 +49,11 @@ __all__ = [
 
 T = TypeVar("T")
 
+UNPUBLISHED = "unpublished"  # the id of what nobody counts
 CONTENT_TYPE = b"application/cloudevents+json"
 
 _DATA = b',"data":'  # stands last, behind strings only, in which a quote would be escaped
+_UNPUBLISHED_DATA = b',"id":"%b"' % UNPUBLISHED.encode() + _DATA
 _BEGINNING = '{"specversion":"1.0","type":"%s","source":"'
 _RUN = (_BEGINNING % RunCreated.TYPE).encode()
 
@@ -78,7 +80,7 @@ def beginning(type_: str) -> str:
 def unpublished(fact: Fact, *, source: str, time: datetime) -> bytes:
     """The CloudEvent of a fact that only a decision record holds: nobody counts its id, so it has none of its own."""
     opening = _opening(fact.TYPE, source, time)
-    return b"".join((opening, orjson.dumps(fact.subject), b',"id":"unpublished","data":', writing.dump(fact), b"}"))
+    return b"".join((opening, orjson.dumps(fact.subject), _UNPUBLISHED_DATA, writing.dump(fact), b"}"))
 
 
 def decode(envelope: Envelope) -> Fact:
@@ -141,13 +143,15 @@ def _fact(type_: Any, data: Any, id_: str) -> Fact:
         message = f"unknown type {str(type_)[:200]!r}"
         raise Refused(Fault(pointer="/type", code="unknown_type", message=message))
     fact: Fact = reading.reader(cls)(data, "/data")
-    if type(fact) is RunFinished and fact.repeat:
+    if type(fact) is RunFinished and id_ != UNPUBLISHED:
         object.__setattr__(fact, "known_id", id_)  # nobody has seen it yet, and `replace` takes as long as reading it
     return fact
 
 
 def _known_id(fact: Fact) -> str:
-    """The id that a repeat goes by: it has no result, so its content would give another."""
+    """The id that an outcome has where it was read, and that a repeat goes by. A newer version's content, or what a
+    repeat leaves out, would give another, and its consumers know that one.
+    """
     return fact.known_id if type(fact) is RunFinished else ""
 
 

@@ -143,7 +143,8 @@ class RunFinished(OfSchedule):
     repeat: bool = False
     queue: str = ""
     shard: int = 0
-    known_id: str = field(default="", metadata={"wire": False})  # the event id that a repeat goes by
+    # The event id that it was read with, and that a repeat goes by: no part of what it says.
+    known_id: str = field(default="", compare=False, metadata={"wire": False})
 
 
 @frozen
