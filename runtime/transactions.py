@@ -60,6 +60,7 @@ class Transactions:
         self._sequence = self._epoch_min = 0
         self._ended_at: int | None = None  # where the last transaction of ours has its footer
         self._outputs: Sequence[Outgoing] = ()  # and what it sent
+        self._signed: tuple[int, int] | None = None  # the log's epoch of our client, and with which one we sign
 
     @property
     def sequence(self) -> int:
@@ -120,12 +121,12 @@ class Transactions:
     def resume(self, footer: Footer) -> None:
         """Go on behind the last whole transaction."""
         self._decided_until = footer.decided_until
-        self._sequence, self._epoch_min = footer.sequence, footer.epoch + 1
+        self._sequence, self._epoch_min, self._signed = footer.sequence, footer.epoch + 1, None
         self._tell_how_far()
 
     def outbid(self, epoch: int) -> None:
         """Write with a higher epoch than the owner of a torn transaction had."""
-        self._epoch_min = max(self._epoch_min, epoch + 1)
+        self._epoch_min, self._signed = max(self._epoch_min, epoch + 1), None
 
     def expect(self, incarnations: Mapping[str, str], partitions: Mapping[str, int]) -> None:
         """Which topics these are: the incarnation of those we remember places of, the counts of those we write to.
@@ -167,10 +168,10 @@ class Transactions:
         epoch, began, changelog = producer.epoch, self._clock.since_boot(), self._partition.changelog
         rows = self._workspace.stage()
         listed = continuity.listed(positions, further, self._incarnations)
-        parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []
-        producer.begin()
+        producer.begin()  # Its client may be another one from here on, and we sign with another epoch.
         if producer.epoch != epoch:  # the transaction before was in doubt
             self._check_nothing_hangs()
+        parts = self._decision_parts(batch, listed, decided_until) if batch.facts else []
         producer.send(
             Outgoing(*changelog, framing.DECISION_KEY + b"%04d" % index, part) for index, part in enumerate(parts)
         )
@@ -228,8 +229,12 @@ class Transactions:
         )  # fmt: skip
 
     def _owner_epoch(self) -> int:
-        """The log's; should it have forgotten the id, one above our predecessor's."""
-        return max(self._opened().epoch, self._epoch_min)
+        """The log's; should it have forgotten the id, one above the last, for each client that we write by."""
+        epoch = self._opened().epoch
+        if self._signed is None or self._signed[0] != epoch:
+            self._signed = epoch, max(epoch, self._epoch_min)
+            self._epoch_min = self._signed[1] + 1
+        return self._signed[1]
 
     def _opened(self) -> Producer:
         assert self._producer is not None, "take over first"

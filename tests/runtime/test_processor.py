@@ -10,6 +10,7 @@ import pytest
 from runtime import footer as framing
 from runtime.limits import Limits
 from runtime.log import Fenced
+from runtime.logs.producing import BufferingProducer
 from runtime.logs.simulated import SimulatedLog
 from runtime.machine import Woken
 from runtime.record import Outgoing, TopicPartition
@@ -342,3 +343,26 @@ def test_owner_epochs_grow_also_when_the_log_has_forgotten_the_writer(shell: She
     footers = [record for record in shell.records(*CHANGELOG) if record.key == framing.FOOTER_KEY]
     epochs = [framing.read_footer(record.value or b"").epoch for record in footers]
     assert epochs == [1, 2, 3]
+
+
+@pytest.mark.parametrize("counted", [2, 0])
+def test_a_writer_that_is_replaced_signs_with_a_higher_owner_epoch_also_when_the_log_has_counted_anew(
+    shell: Shell, counted: int
+) -> None:
+    """A client whose commit is in doubt is replaced under the same owner: the log's next, or forgotten once more."""
+    shell.publish(Add(name="a"))
+    shell.settle()
+    assert isinstance(shell.log, SimulatedLog)
+    shell.log._epochs.clear()
+    shell.restart()
+    shell.publish(Add(name="a"))
+    shell.settle()
+    producer = shell.processor._transactions._producer
+    assert isinstance(producer, BufferingProducer)
+    producer.epoch = counted
+    for _ in range(2):
+        shell.publish(Add(name="a"))
+        shell.settle()
+    footers = [record for record in shell.records(*CHANGELOG) if record.key == framing.FOOTER_KEY]
+    epochs = [framing.read_footer(record.value or b"").epoch for record in footers]
+    assert epochs == [1, 2, 3, 3]
