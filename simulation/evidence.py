@@ -75,13 +75,18 @@ class Committed(NamedTuple):
 
 @frozen
 class Transaction:
-    """A transaction as the coordinator saw it; `outcome` is committed, aborted or open."""
+    """A transaction as the coordinator saw it; `outcome` is committed, aborted or open.
+
+    A coordinator that has forgotten an id gives it a new producer, whose epochs begin anew. `producer` tells
+    them apart, in the order in which they were given.
+    """
 
     transactional_id: str
     epoch: int
     began_at: datetime
     outcome: str
     ended_at: datetime | None = None
+    producer: int = 0
 
 
 @frozen

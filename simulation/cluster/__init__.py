@@ -9,7 +9,7 @@
     askers    and callers whom only some situations know; `redoing` has one who reads what became of runs
     targets   what endpoints and commands answer where runs name no task
     upstream  who publishes what should not be published
-    storm     the faults over time; `membership` has those of groups
+    storm     the faults over time; `membership` has those of groups, `disks` those of disks
     occasions what situations bring about over time
     onlooker  somebody who looks at the read model
     world     all of it together: an hour under faults (safety), then at most 15 minutes without (everything drains)

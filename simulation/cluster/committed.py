@@ -44,19 +44,21 @@ def aborted(broker: Broker) -> Records:
 def _transactions(broker: Broker, instant: Callable[[float], datetime]) -> tuple[dict[int, Transaction], Endings]:
     found: dict[int, Transaction] = {}
     endings: Endings = defaultdict(list)
+    given = broker.transactions.given
     for past in broker.transactions.past:
         number = len(found)
         found[number] = Transaction(
-            transactional_id=past.id, epoch=past.producer.epoch, began_at=instant(past.began),
-            outcome="committed" if past.committed else "aborted", ended_at=instant(past.ended),
+            transactional_id=past.id, producer=given[past.producer.number], epoch=past.producer.epoch,
+            outcome="committed" if past.committed else "aborted",
+            began_at=instant(past.began), ended_at=instant(past.ended),
         )  # fmt: skip
         for place in past.partitions:
             endings[place, past.producer].append(number)
     for transaction in broker.transactions.transactions.values():
         if transaction.state in {State.ONGOING, State.COMMITTING, State.ABORTING}:
             found[len(found)] = Transaction(
-                transactional_id=transaction.id, epoch=transaction.producer.epoch,
-                began_at=instant(transaction.began_at), outcome="open",
+                transactional_id=transaction.id, producer=given[transaction.producer.number],
+                epoch=transaction.producer.epoch, began_at=instant(transaction.began_at), outcome="open",
             )  # fmt: skip
     return found, endings
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from runtime.log import LogError
 from runtime.partition import Partition
-from runtime.workspace import ROW
+from simulation.cluster.disks import Disks
 from simulation.cluster.membership import Membership
 from simulation.cluster.node import INPUTS, SKEW_SECONDS_MAX, Node, partitions_of
 from simulation.cluster.options import FAULTS
@@ -53,7 +53,7 @@ class Storm:
         self._away: set[str] = set()
         self._seconds: list[SecondProjector] = []
         self.away_seconds = 0.0
-        owners = tuple(map(world.settings.named, INPUTS))
+        owners, disks = tuple(map(world.settings.named, INPUTS)), Disks(self.site, self.chance, self._owner)
         self._does: Mapping[str, Does] = {
             **{point: lambda point=point: self._arm(point) for point in POINTS},  # type: ignore[misc]
             "A11": self._stop_and_kill, "A13": self._api_dies, "A14": self._projector_dies,
@@ -68,8 +68,9 @@ class Storm:
             "C7": lambda: world.broker.transactions.waylay(owners, lambda: self._outage("C7", (1, 10))),
             "C8": lambda: self._outage("C8", (1, 10)),
             "C9": lambda: self._outage("C9", (60, 180)),
-            "D1": self._lose_disk, "D2": self._flip_bit, "D3": self._run_ahead, "D4": self._roll_back,
-            "D8": self._fill_disk, "E4": self._forget_positions,
+            "C12": self._forget_writer,
+            "D1": disks.lose, "D2": disks.flip_bit, "D3": disks.run_ahead, "D4": disks.roll_back,
+            "D8": disks.fill, "E4": self._forget_positions,
             "F1": lambda: self._publish("F1", world.upstream.poison),
             "F2": lambda: self._publish("F2", world.upstream.too_large),
             "F3": lambda: self._publish("F3", world.upstream.twice),
@@ -338,57 +339,17 @@ class Storm:
         self._fault("E4", group, "its positions are forgotten")
         self.world.broker.forget_positions(self.world.settings.named(group))
 
-    # --- disks and clocks -----------------------------------------------------------------------------------------
+    def _forget_writer(self) -> None:
+        """Of the writers of partitions: who else has a transactional id is not ours."""
+        coordinator, roles = self.world.broker.transactions, (*map(self.world.settings.named, INPUTS),)
+        resting = [id_ for id_, at in coordinator.transactions.items() if at.is_at_rest and id_.startswith(roles)]
+        if resting:
+            chosen = self.chance.choice(resting)
+            elsewhere = self.chance.choice((True, False))
+            self._fault("C12", chosen, f"is forgotten{', and another broker coordinates it' if elsewhere else ''}")
+            coordinator.forget(chosen, elsewhere=elsewhere)
 
-    def _lose_disk(self) -> None:
-        node = self._owner()
-        if node is not None:
-            node.kill("D1")
-            node.disk.lose()
-            self._fault("D1", node.name, "has an empty disk")
-
-    def _flip_bit(self) -> None:
-        node = self._owner()
-        if node is None or not node.disk.folders:
-            return
-        name = self.chance.choice(sorted(node.disk.folders))
-        at = self._some_row(node.disk.folders[name].values) if self.chance.choice((True, False)) else None
-        if at is not None or self.chance.choice((True, False)):
-            node.kill("D2")  # A process that has a row in its memory would never see it.
-        node.disk.damage(name, at)
-        self._fault("D2", node.name, f"a bit of {name} has flipped{'' if at is None else f' at {at!r}'}")
-
-    def _some_row(self, values: Mapping[bytes, bytes]) -> bytes | None:
-        rows = sorted(key for key in values if key.startswith(ROW))
-        return self.chance.choice(rows) if rows else None
-
-    def _run_ahead(self) -> None:
-        node = self._owner()
-        if node is not None:
-            node.kill("D3")
-            if node.disk.run_ahead():
-                self._fault("D3", node.name, "its stores are ahead of the log")
-
-    def _roll_back(self) -> None:
-        node = self._owner()
-        if node is None:
-            return
-        node.disk.remember()
-
-        def roll_back() -> None:
-            if self.site.under_faults:
-                node.kill("D4")
-                if node.disk.roll_back():
-                    self._fault("D4", node.name, "its stores are what they were")
-
-        self.loop.later(self.chance.uniform(5, 900), roll_back)
-
-    def _fill_disk(self) -> None:
-        node = self._owner()
-        if node is not None:
-            self._fault("D8", node.name, "its disk is full")
-            node.disk.full = True
-            self.loop.later(self.chance.uniform(1, 120), lambda: setattr(node.disk, "full", False))
+    # --- clocks -------------------------------------------------------------------------------------------------------
 
     def _clock_jumps(self) -> None:
         node = self._owner()

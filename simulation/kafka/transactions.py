@@ -32,7 +32,9 @@ WRITING_SECONDS = 0.01  # of a transaction, where nothing is slow
 APART_SHARE = 0.125  # of ends whose markers are written one by one, partition after partition
 NAP_SECONDS = 0.25  # between looks whether the brokers are back
 EPOCH_MAX = 32_766  # beyond it a transactional id is given another producer id
+# Each broker draws producer ids from a block of its own. All ids but some that were forgotten have one coordinator.
 FIRST_PRODUCER = 1000
+FIRST_PRODUCER_ELSEWHERE = 1
 
 
 class State(StrEnum):
@@ -66,6 +68,11 @@ class Transaction:
         """Whether its markers are being written."""
         return self.state in {State.COMMITTING, State.ABORTING}
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is open or ending: no other id is ever forgotten."""
+        return self.state in {State.EMPTY, State.COMMITTED, State.ABORTED}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
@@ -95,7 +102,9 @@ class Coordinator:
         self.marker_seconds = MARKER_SECONDS
         self.slow_markers: Callable[[], float] = lambda: 0.0  # what a broker in trouble adds
         self._loop, self._chance, self._marks = loop, chance, marks
-        self._next = FIRST_PRODUCER
+        self.given: dict[int, int] = {}  # producer ids, and the how manieth each was
+        self._next, self._next_elsewhere = FIRST_PRODUCER, FIRST_PRODUCER_ELSEWHERE
+        self._elsewhere: set[str] = set()  # ids whose coordinator is another broker by now
         self._waylaid: tuple[tuple[str, ...], bool, Callable[[], None]] | None = None
         self.asleep = False  # while the brokers are away: what is due then happens when they are back
 
@@ -107,7 +116,8 @@ class Coordinator:
             return Answer(NONE, self._new())
         found = self.transactions.get(request.transactional_id)
         if found is None:
-            found = Transaction(request.transactional_id, self._new(), request.timeout_seconds)
+            producer = self._new(elsewhere=request.transactional_id in self._elsewhere)
+            found = Transaction(request.transactional_id, producer, request.timeout_seconds)
             self.transactions[found.id] = found
         elif found.is_ending:
             return Answer(Code.CONCURRENT_TRANSACTIONS)
@@ -191,10 +201,18 @@ class Coordinator:
     def expire(self, idle_seconds: float) -> None:
         """Forget transactional ids that were not used for so long."""
         since = self._loop.seconds - idle_seconds
-        quiet = {State.EMPTY, State.COMMITTED, State.ABORTED}
-        self.transactions = {
-            id_: found for id_, found in self.transactions.items() if found.used_at > since or found.state not in quiet
-        }
+        for found in list(self.transactions.values()):
+            if found.used_at <= since and found.is_at_rest:
+                del self.transactions[found.id]
+
+    def forget(self, transactional_id: str, *, elsewhere: bool = False) -> None:
+        """Forget an id that is at rest, as if nobody had used it for days: whoever asks for it is given another one.
+
+        `elsewhere`: by another broker, whose block of producer ids is an older one, so that the new one is smaller.
+        """
+        assert self.transactions[transactional_id].is_at_rest, f"{transactional_id} is in use"
+        del self.transactions[transactional_id]
+        (self._elsewhere.add if elsewhere else self._elsewhere.discard)(transactional_id)
 
     def leave_unmarked(self, *names: str) -> None:
         """End what is open or about to end, and tell no partition: as if none had a leader (KAFKA-20734).
@@ -283,9 +301,15 @@ class Coordinator:
         found.state = State.COMMITTED if commit else State.ABORTED
         found.partitions, found.groups, found.told = set(), set(), False
 
-    def _new(self) -> Identity:
-        self._next += 1
-        return Identity(self._next, 0)
+    def _new(self, *, elsewhere: bool = False) -> Identity:
+        if elsewhere:
+            number = self._next_elsewhere
+            self._next_elsewhere += 1
+            assert number <= FIRST_PRODUCER, "an hour has forgotten more ids than a block has"
+        else:
+            number = self._next = self._next + 1
+        self.given[number] = len(self.given)
+        return Identity(number, 0)
 
     def _bumped(self, producer: Identity) -> Identity:
         return self._new() if producer.epoch >= EPOCH_MAX else Identity(producer.number, producer.epoch + 1)

@@ -33,6 +33,8 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
         "faults": {"B1": 20.0, "B5": 20.0, "B7": 10.0, "B10": 20.0}, "schedulers": 2, "dispatchers": 2,
         "calls_every_seconds": 10.0,
     },
+    "forgotten": {"faults": {"C12": 240.0}},
+    "forgotten-and-doubted": {"faults": {"C12": 120.0, "C1": 120.0, "C2": 120.0}},
     "torn": {"faults": {"C1": 40.0, "C2": 40.0, "C3": 20.0, "K1": 8.0}, "doubting": False},
     "hanging": {"faults": {"C7": 60.0, "K1": 10.0, "A10": 60.0}},
     "outages": {

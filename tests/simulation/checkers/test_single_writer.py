@@ -71,7 +71,7 @@ def test_a_record_behind_one_of_a_later_producer_is_not_fenced():
         )
         given.append(topics.LINKS, {}, transaction=number)
     assert found(given) == [
-        "I3 links-0@1: a record of scheduler.0 by producer epoch 6 after one by 7",
+        "I3 links-0@1: a record of scheduler.0 by producer 0 epoch 6 after one by 0 epoch 7",
     ]
 
 
@@ -86,16 +86,30 @@ def test_a_new_producer_that_signs_as_its_predecessor_did_is_found(epoch, said):
     assert (
         found(given)
         == [
-            "I3 scheduler-changelog-0@1: producer epoch 8 after 7 signs with owner epoch 1 after 1",
+            "I3 scheduler-changelog-0@1: producer 0 epoch 8 after 0 epoch 7 signs with owner epoch 1 after 1",
         ][:said]
     )
 
 
-def test_a_log_that_has_forgotten_its_writers_numbers_them_anew_and_owner_epochs_grow_all_the_same():
+@pytest.mark.parametrize(("owner", "said"), [(8, 0), (7, 1), (1, 1)])
+def test_a_log_that_has_forgotten_its_writers_numbers_them_anew_and_owner_epochs_grow_all_the_same(owner, said):
     given = Given()
-    for number, producer, owner in ((1, 7, 7), (2, 0, 8)):
+    for number, (producer, epoch), signed in ((1, (3, 7), 7), (2, (4, 0), owner)):
         given.transactions[number] = Transaction(
-            transactional_id="scheduler.0", epoch=producer, began_at=at("12:00:14"), outcome="committed"
+            transactional_id="scheduler.0", producer=producer, epoch=epoch, began_at=at("12:00:14"), outcome="committed"
         )
-        given.transaction("scheduler", "12:00:15", epoch=owner, transaction=number)
-    assert [line for line in found(given) if "signs" in line] == []
+        given.transaction("scheduler", "12:00:15", epoch=signed, transaction=number)
+    assert [line for line in found(given) if "signs" in line] == [
+        f"I3 scheduler-changelog-0@1: producer 4 epoch 0 after 3 epoch 7 signs with owner epoch {owner} after 7",
+    ][:said]
+
+
+@pytest.mark.parametrize(("first", "second", "said"), [((3, 7), (4, 0), 0), ((4, 0), (3, 7), 1)])
+def test_a_record_of_a_forgotten_producer_behind_one_of_the_new_one_is_not_fenced(first, second, said):
+    given = calm()
+    for number, (producer, epoch) in ((1, first), (2, second)):
+        given.transactions[number] = Transaction(
+            transactional_id="scheduler.0", producer=producer, epoch=epoch, began_at=at("12:00:14"), outcome="committed"
+        )
+        given.append(topics.LINKS, {}, transaction=number)
+    assert found(given) == ["I3 links-0@1: a record of scheduler.0 by producer 3 epoch 7 after one by 4 epoch 0"][:said]

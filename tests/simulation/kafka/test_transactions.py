@@ -423,6 +423,24 @@ def test_a_transactional_id_that_was_forgotten_is_an_error_and_is_taken_anew(wor
     assert world.sees(E0) == ["a", "c"]
 
 
+def test_whose_id_is_forgotten_and_coordinated_elsewhere_is_refused_and_taken_anew_with_a_smaller_number(world):
+    def body():
+        producer = opened(world)
+        write(producer, *to(E0, "a"))
+        world.pause(1.0)
+        (id_,) = world.broker.transactions.transactions
+        world.broker.transactions.forget(id_, elsewhere=True)
+        with pytest.raises(LogError):
+            write(producer, *to(E0, "b"), positions={E0: 1})
+        producer.close()
+        anew = opened(world)
+        assert anew.epoch < producer.epoch
+        write(anew, *to(E0, "c"))
+
+    world.run(body)
+    assert world.sees(E0) == ["a", "c"]
+
+
 def test_who_has_learned_in_the_background_that_it_was_taken_over_is_told_so_when_it_sends(world):
     def body():
         old = opened(world)
