@@ -25,6 +25,7 @@ Partition = tuple[str, int]  # a role and a number
 
 # Headers that publishers of a simulation put on what they publish, and that nothing of the product looks at.
 POISON = "sim-poison"  # this record must be refused; the value says what is wrong with it
+NEWER = "of_the_next_version"  # the field that processes of the next version add to each object of ours (F7)
 UNKNOWN = "sim-unknown"  # this command has a field, named by the value, that no version in the cluster knows
 
 MARKER = "mark-of-"

@@ -4,6 +4,7 @@
     hour      what the cluster is asked to do: the same twelve schedules in every seed
     agenda    all of it, and what the seed's `situations` add: long runs, full queues, namesakes, changes of clocks
     node      processes of the roles, composed as `node/` does, on machines with a clock and a disk of their own
+    newer     processes of the next version, as far as the rules of compatibility say what that may be
     worker    workers that behave as the SDK does, and a ledger of what user code really ran
     client    API calls with retries, each ending ok, failed or unknown
     askers    and callers whom only some situations know; `redoing` has one who reads what became of runs

@@ -49,6 +49,14 @@ class Membership:
         self._site.loop.later(self._chance.uniform(1, 60), lambda: twin.kill("B7: the twin is found"))
         self.twins.append(twin)
 
+    def another_version(self) -> None:
+        """F7: a planned stop; it is started again as everybody is, in either version."""
+        running = [node for node in self._world.nodes if node.runs and node.process and not node.process.machine.frozen]
+        if running:
+            node = self._chance.choice(running)
+            self._site.story.fault("F7", node.name, "is stopped, to come back in the next version or in this one")
+            node.stop()
+
     def resize(self) -> None:
         """B10: a role shrinks to one process and grows again; or it grows, and shrinks while a burst is due."""
         role = self._chance.choice(ROLES)

@@ -21,6 +21,7 @@ from runtime.restore import told_store_set_aside
 from scheduler import SchedulerCore
 from scheduler.occurrences import tz_version
 from schemas import topics
+from simulation.cluster import newer
 from simulation.cluster.disk import Disk
 from simulation.cluster.place import Place
 from simulation.cluster.points import DyingLog, Points
@@ -84,6 +85,7 @@ class RoleProcess:
         self.threads = LoopThreads(site.loop, self.machine)
         self.points = Points(site.loop, self.machine, self.chance, self._died)
         self.log = site.log_of(self.machine, node.clock)
+        self.is_newer = newer.drawn(site.options, self.machine)
         self._world = World(
             clock=node.clock, entropy=lambda: self.chance.randbytes(16), telemetry=self.telemetry
         )  # fmt: skip
@@ -116,8 +118,12 @@ class RoleProcess:
         )  # fmt: skip
         site = self.node.site
         dying: Any = DyingLog(log, self.points)
-        return Processor(
-            core_of(partition, site.retention), partition, dying, store, self._world,
+        core: Any = core_of(partition, site.retention)
+        make = Processor
+        if self.is_newer:
+            make, core, dying = newer.NewerProcessor, newer.NewerCore(core), newer.NewerLog(dying)
+        return make(
+            core, partition, dying, store, self._world,
             limits=limits_of(site.options), accept_clock_after=None,
         )  # fmt: skip
 

@@ -59,7 +59,7 @@ class Storm:
             "A11": self._stop_and_kill, "A13": self._api_dies, "A14": self._projector_dies,
             "A15": lambda: self._worker_dies("A15"), "A16": lambda: self._worker_dies("A16"),
             "B1": lambda: self._freeze("B1", (1.1, 2.5)), "B2": self._reverse_fence,
-            "B5": lambda: self._task(self.members.storm),
+            "B5": lambda: self._task(self.members.storm), "F7": lambda: self._task(self.members.another_version),
             "B7": self._one_name, "B9": self._deafen, "B10": lambda: self._task(self.members.resize),
             "C1": lambda: self._hold("C1", "EndTransaction", Fate.STRAY),
             "C2": lambda: self._hold("C2", "EndTransaction", Fate.HOLD),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.log import LogError
 from runtime.record import Outgoing, TopicPartition
 from schemas import topics
-from simulation.cluster import targets
+from simulation.cluster import newer, targets
 from simulation.cluster.attempts import Attempts
 from simulation.cluster.place import Place
 from simulation.cluster.threads import Flag
@@ -92,7 +92,7 @@ class WorkerProcess:
         self.machine = Machine(f"{node.name}#{node.starts}")
         self.loop: Loop = node.site.loop
         self.chance = Random(f"{node.site.options.seed} {self.machine.name}")
-        self.log = node.site.log_of(self.machine, node.clock)
+        self.log = newer.log_of(node.site, self.machine, node.clock)
         self.attempts = Attempts(self)
         self._offered = TASKS + (targets.OFFERED if node.site.options.has("targets") else ())
         self.holdings = self._new_incarnation()

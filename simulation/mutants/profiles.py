@@ -100,6 +100,7 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "twins": {"faults": {"B7": 90.0}, "schedulers": 2, "dispatchers": 2},
     "given-up": {"faults": {"F9": 120.0, "A3": 60.0, "A4": 60.0}, "dispatchers": 2},
     "edits": {"faults": {}, "situations": {"paced": 30.0, "moments": 240.0}},
+    "versions": {"faults": {"F7": 60.0, "K1": 20.0}, "schedulers": 2, "dispatchers": 2},
     "rows": {"faults": {"A14": 30.0, "J2": 10.0, "K1": 20.0}, "projectors": 2},
 }  # fmt: skip
 
