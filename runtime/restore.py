@@ -65,6 +65,10 @@ class Impossible(Exception):
     """A changelog says what cannot be behind what was known before, or what nobody can read."""
 
 
+class Outdated(Exception):
+    """The store has to be emptied: what it has must not be gone on from."""
+
+
 class Progress:
     """How much of a restore is left: `left` for who asks, a gauge, and a line every few seconds."""
 
@@ -216,14 +220,11 @@ def restore(
     `continuity.Halted` when the log has lost what the store would have to be built from.
     """
     checkpoint = _usable_checkpoint(log, store, partition, telemetry)
-    if checkpoint is not None and (
-        _was_away_for_long(log, partition, checkpoint, progress.began_at) or _has_what_hung(log, partition, checkpoint)
-    ):
-        telemetry.warning(Event.STORE_OUTDATED, role=partition.role, partition=str(partition.number))
-        store.clear()
-        checkpoint = None
     try:
         return _replayed(log, store, workspace, partition, telemetry, progress, checkpoint)
+    except Outdated:
+        telemetry.warning(Event.STORE_OUTDATED, role=partition.role, partition=str(partition.number))
+        store.clear()
     except Impossible as reason:
         if checkpoint is None:
             raise continuity.impossible(partition, str(reason), store.place) from reason
@@ -235,13 +236,17 @@ def _replayed(
     log: Log, store: Store, workspace: Workspace, partition: Partition, telemetry: Telemetry, progress: Progress,
     checkpoint: Checkpoint | None,
 ) -> Restored:  # fmt: skip
-    """`Impossible` when the changelog cannot be followed from there."""
+    """`Impossible` when the changelog cannot be followed from there, `Outdated` when it must not be."""
+    if checkpoint is not None and _was_away_for_long(log, partition, checkpoint, progress.began_at):
+        raise Outdated
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     replay = _begun(log, begin, checkpoint, progress.began_at)
     left = end - replay.position
     progress.reached(left)
     start = replay.position if replay.footer is None else max(begin, replay.position - 1)
     covered, replay.hung_at = _last_sure(log, partition.changelog, start, end)
+    if checkpoint is not None and replay.hung_at is not None and replay.hung_at < checkpoint.changelog_offset:
+        raise Outdated  # Its owner was told that what hung is committed: it may be missing elsewhere.
     if replay.footer is not None and covered < start:
         raise Impossible(f"no transaction ends before {replay.position}, or behind it")
     for records in ranges.read(log, partition.changelog, start, end):
@@ -397,13 +402,6 @@ def _was_away_for_long(log: Log, partition: Partition, checkpoint: Checkpoint, n
     begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
     start = max(begin, checkpoint.changelog_offset)
     return _last_footer(log, partition.changelog, start, end) >= start
-
-
-def _has_what_hung(log: Log, partition: Partition, checkpoint: Checkpoint) -> bool:
-    """Whether its owner was told that something is committed which hung, and so may be missing elsewhere."""
-    begin, end = log.begin_offset(partition.changelog), log.end_offset(partition.changelog)
-    _, hung_at = _last_sure(log, partition.changelog, max(begin, checkpoint.changelog_offset - 1), end)
-    return hung_at is not None and hung_at < checkpoint.changelog_offset
 
 
 def _known_at(checkpoint: Checkpoint) -> datetime | None:

@@ -81,7 +81,8 @@ class Transactions:
         committed, and have begun another one. So what has its footer there is copied first (`runtime.hanging`); if it
         is the one that is open, its copy is carried out instead of deciding the same anew.
         """
-        self._copy_what_is_open(whole=True)
+        if opened := self._what_is_open():
+            self._copy(opened, whole=True)
         self._producer = self._log.open_producer(self._partition.transactional_id, group=self._partition.role)
 
     def end_what_hangs(self) -> None:
@@ -94,17 +95,16 @@ class Transactions:
         is its end: then there is the copy that is made before (`runtime.hanging`). No positions go with it, for which
         a broker may want it repeated; those of the group may hang as well, and go first: nobody comes back for them.
         """
-        changelog = self._partition.changelog
-        end, stable = self._log.end_offset(changelog), self._log.stable_offset(changelog)
-        if stable >= end:
+        opened = self._what_is_open()
+        if not opened:
             return
-        self._copy_what_is_open()
+        self._copy(opened)
         self.end_positions()
-        producer = self._opened()
+        changelog, producer = self._partition.changelog, self._opened()
         producer.begin()
-        producer.send((hanging.ended(changelog, stable),))
+        producer.send((hanging.ended(changelog, opened.start),))
         producer.commit({})
-        self._telemetry.warning(Event.TRANSACTION_HUNG, topic=changelog.topic, begins_at=stable, **self._labels)
+        self._telemetry.warning(Event.TRANSACTION_HUNG, topic=changelog.topic, begins_at=opened.start, **self._labels)
 
     def end_positions(self) -> None:
         """End what may hang of the group's positions: none can be asked for until then. Either end is good for them."""
@@ -112,11 +112,15 @@ class Transactions:
         producer.begin()
         producer.commit({changelog: self._log.end_offset(changelog)})  # a position that nobody reads by
 
-    def _copy_what_is_open(self, *, whole: bool = False) -> None:
+    def _what_is_open(self) -> range:
+        """The offsets of the changelog that no committed reader gets to."""
         changelog = self._partition.changelog
-        end, stable = self._log.end_offset(changelog), self._log.stable_offset(changelog)
-        if stable < end:
-            self._log.append(hanging.copies(self._log, changelog, stable, end, whole=whole))
+        end = self._log.end_offset(changelog)
+        return range(self._log.stable_offset(changelog), end)
+
+    def _copy(self, opened: range, *, whole: bool = False) -> None:
+        copies = hanging.copies(self._log, self._partition.changelog, opened.start, opened.stop, whole=whole)
+        self._log.append(copies)
 
     def resume(self, footer: Footer) -> None:
         """Go on behind the last whole transaction."""
@@ -204,9 +208,8 @@ class Transactions:
 
     def _check_nothing_hangs(self) -> None:
         """LogError where something does: an abort of ours would take it, and what else it sent may hang elsewhere."""
-        changelog = self._partition.changelog
-        end, stable = self._log.end_offset(changelog), self._log.stable_offset(changelog)
-        if stable < end:
+        if self._what_is_open():
+            changelog = self._partition.changelog
             raise LogError(f"{changelog.topic}/{changelog.partition}: the last transaction was left without an end")
 
     def _tell_how_far(self) -> None:
